@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from forerunners.recurrent import Bidirectional, Recurrent, RecurrentConfig
 from interp.arguments import named_arguments
 from interp.errors import ConfigError, LoadError, OutputError, shown, suggest
 from interp.model.devices import documented
-from interp.model.loading.files import State, check_numbers, check_shapes, fill, read_json, read_safetensors
+from interp.model.loading.files import State, check_numbers, check_shapes, read_json, read_safetensors
 from interp.model.loading.tokenizer import load_tokenizer
 
 FORMAT, WEIGHTS, CONFIG = 1, "model.safetensors", "config.json"
@@ -84,7 +85,8 @@ def load_forerunner(folder: str | Path) -> Forerunner:
     check_shapes(state, _parameter_shapes(NEURAL[kind][0], config, state, str(folder)), str(folder))
     check_numbers(state, str(folder))
     model = NEURAL[kind][0](config, tokenizer, name=name)
-    fill(model, state)
+    model.to(dtype=reduce(torch.promote_types, (each.dtype for each in state.values())))
+    model.load_state_dict(state, strict=False)  # its names and shapes were checked
     return model
 
 

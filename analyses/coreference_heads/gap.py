@@ -26,6 +26,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from analyses.coreference_heads.gap_figure import gap_glance
+from analyses.coreference_heads.gap_reader import GapItem, read_gap
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
 from interp.claims.units import ClusterTable
@@ -40,7 +41,6 @@ from interp.report.glance import as_html
 from interp.residual.collecting import batched
 from interp.special_tokens import special_around
 from interp.tasks.alignment import NONE, align_words, require_fast, without_special
-from interp.tasks.readers.gap import GapItem, read_gap
 from interp.tasks.windows import Window
 
 RULES = ("nearer name", "first name")

@@ -7,8 +7,8 @@ from interp.tasks.agreement import DETERMINERS
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.draws import split_of
 from interp.tasks.grammar.items import example
-from interp.tasks.grammar.lexicon import KINDS, SUBJECT_KINDS, Noun, Number, other
-from interp.tasks.grammar.phrases import Predicate, Word, Words, Writer, noun_phrase, sentence_start
+from interp.tasks.grammar.lexicon import KINDS, NUMBERS, SUBJECT_KINDS, Noun, Number, other
+from interp.tasks.grammar.phrases import NEARNESS, Predicate, Word, Words, Writer, noun_phrase, sentence_start
 
 
 def long_subjects(n: int, n_nouns: int, *, seed: int = 0) -> Iterator[MinimalPair]:
@@ -20,7 +20,7 @@ def long_subjects(n: int, n_nouns: int, *, seed: int = 0) -> Iterator[MinimalPai
     """
     dice = Writer("long subjects", seed, n_nouns)
     for _ in range(n):
-        drawn, number = _drawn(dice, n_nouns), dice.number()
+        drawn, number = _drawn(dice, n_nouns), dice.pick(NUMBERS)
         yield MinimalPair(drawn.spelled(number), drawn.spelled(other(number)), cluster=drawn.subject.singular)
 
 
@@ -68,6 +68,6 @@ def _drawn(dice: Writer, n_nouns: int) -> _Drawn:
                 verb=verb,
                 nouns=tuple(nouns.values()),
                 alike=tuple(dice.chance(0.5) for _ in range(n_nouns - 1)) + (False,) * (n_nouns > 0),
-                steps=tuple(dice.nearness() for _ in range(n_nouns)),
+                steps=tuple(dice.pick(NEARNESS) for _ in range(n_nouns)),
                 determiners=tuple(dice.pick(DETERMINERS) for _ in range(n_nouns + 1)),
             )

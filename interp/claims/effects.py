@@ -22,14 +22,7 @@ DIFFERENCES = ("logit_difference", "sentence_log_probability")
 
 
 def conclusions(
-    frame: pd.DataFrame,
-    column: str,
-    by: Sequence[str],
-    *,
-    metric: str,
-    minimum_effect: float,
-    alpha: float,
-    seed: int,
+    frame: pd.DataFrame, column: str, by: Sequence[str], *, metric: str, minimum_effect: float, alpha: float, seed: int
 ) -> pd.DataFrame:
     """Estimate, test and judge the mean of a column by cell (the columns `by` name it); the cells are one family.
 

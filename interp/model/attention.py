@@ -177,10 +177,7 @@ class Attention(nn.Module):
         self.hook_z, self.hook_result = HookPoint(), HookPoint()
 
     def forward(
-        self,
-        inputs: tuple[HeadInput, KeyInput, KeyInput],
-        places: Places,
-        cache: LayerCache | None = None,
+        self, inputs: tuple[HeadInput, KeyInput, KeyInput], places: Places, cache: LayerCache | None = None
     ) -> Residual:
         """What the heads write together, from what queries, keys and values read; `cache` is extended in place."""
         q = self.hook_q(project(inputs[0], self.W_Q, self.b_Q))

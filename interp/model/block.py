@@ -1,10 +1,11 @@
 """A block: what attention and the MLP add to the residual stream, in each of the orders that the field uses.
 
-======================  ====================================================================================== pre-norm
-(GPT-2)        ``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``: the stream is a sum parallel (GPT-NeoX)     ``x +
-attn(ln1(x)) + mlp(ln2(x))`` attention only          ``x + attn(ln1(x))`` post-norm (2017, BERT)  ``ln1(x + attn(x))``,
-then ``ln2(x + mlp(x))``: the stream is normalised, and no sum ======================
-======================================================================================
+=======================  ==========================================================================
+pre-norm (GPT-2)         ``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``: the stream is a sum
+parallel (GPT-NeoX)      ``x + attn(ln1(x)) + mlp(ln2(x))``
+attention only           ``x + attn(ln1(x))``
+post-norm (2017, BERT)   ``ln1(x + attn(x))``, then ``ln2(x + mlp(x))``: the stream is normalised
+=======================  ==========================================================================
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,7 @@ from torch import nn
 from interp.model.attention import Attention, HeadInput, KeyInput, LayerCache
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import Rows as Rows
-from interp.model.layers import make_mlp, make_norm
+from interp.model.layers import Rows, make_mlp, make_norm
 from interp.model.positions import Places
 from interp.shapes import Residual
 
@@ -43,8 +43,7 @@ class AttentionBlock(nn.Module):
 
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
         x = self._stream(x)
-        x = self.attended(x + self._attention(x, places, cache))
-        return self.left(self.hook_resid_post(x))
+        return self.left(self.hook_resid_post(x + self._attention(x, places, cache)))
 
     def _attention(self, x: Residual, places: Places, cache: LayerCache | None) -> Residual:
         return self.hook_attn_out(self.attn(self._inputs(x), places, cache))
@@ -72,10 +71,6 @@ class AttentionBlock(nn.Module):
         """What attention reads of the stream."""
         return self.ln1(x)
 
-    def attended(self, x: Rows) -> Rows:
-        """What goes on when attention has written."""
-        return x
-
     def left(self, x: Rows) -> Rows:
         """What the next block gets."""
         return x
@@ -97,8 +92,7 @@ class Block(AttentionBlock):
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
         before = self._stream(x)
         x = self.attended(self.hook_resid_mid(before + self._attention(before, places, cache)))
-        x = x + self._mlp(self.seen_by_mlp(before, x))
-        return self.left(self.hook_resid_post(x))
+        return self.left(self.hook_resid_post(x + self._mlp(self.seen_by_mlp(before, x))))
 
     def _mlp(self, x: Residual) -> Residual:
         return self.hook_mlp_out(self.mlp(self.read_by_mlp(self._mlp_input(x))))
@@ -106,6 +100,10 @@ class Block(AttentionBlock):
     def _mlp_input(self, x: Residual) -> Residual:
         """The stream, or a copy where listened: an edit in place there reaches the MLP and not the stream."""
         return self.hook_mlp_in(x.clone()) if self.hook_mlp_in.listened else x
+
+    def attended(self, x: Rows) -> Rows:
+        """What goes on when attention has written."""
+        return x
 
     def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
         """The stream before attention has written, or after."""

@@ -19,18 +19,24 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
+from torch import Tensor
 
 from interp.arguments import named_arguments
 from interp.errors import LoadError, OutputError, shown
 from interp.model.loading.files import check_numbers, check_shapes, read_json, read_safetensors, read_weights
 from interp.model.loading.native import save_model
-from interp.model.optimizers import check_optimizers, optimizer_tensors, restore_optimizers
+from interp.model.loading.tensors import Taker
 from interp.model.transformer import HookedTransformer
 
 OPTIMIZERS, SETTINGS, FORMAT = "optimizers.safetensors", "training.json", 2
 CHECKPOINTS = "checkpoints"
 """What the folder of a training's checkpoints is called, beside the model."""
 STEP, NAME = "step-{:08d}", re.compile(r"step-(\d+)")
+REMEMBERED: dict[type[torch.optim.Optimizer], dict[str, bool]] = {
+    torch.optim.Muon: {"momentum_buffer": False},
+    torch.optim.AdamW: {"step": True, "exp_avg": False, "exp_avg_sq": False},
+}
+"""What each optimiser keeps of a parameter, and whether that is one number."""
 
 
 def checkpoints(folder: str | Path) -> dict[int, Path]:
@@ -79,7 +85,7 @@ def save_checkpoint(
         with TemporaryDirectory(dir=folder, prefix=".", suffix=".partial") as draft:
             whole = Path(draft) / final.name
             save_model(model, whole)
-            save_file(optimizer_tensors(optimizers), whole / OPTIMIZERS)
+            save_file(_remembered(optimizers), whole / OPTIMIZERS)
             settings = {"format": FORMAT, **asdict(training), **curve}
             (whole / SETTINGS).write_text(json.dumps(settings) + "\n", encoding="utf-8")
             os.replace(whole, final)
@@ -109,11 +115,11 @@ def restore_checkpoint(
         state, remembered = read_weights(path), read_safetensors(path / OPTIMIZERS)
         check_shapes(state, ((name, tuple(p.shape)) for name, p in model.named_parameters()), str(path))
         check_numbers(state, str(path))
-        check_optimizers(optimizers, remembered, str(path / OPTIMIZERS))
+        _check_optimizers(optimizers, remembered, str(path / OPTIMIZERS))
         check_numbers(remembered, str(path / OPTIMIZERS))
     except LoadError as error:
         raise LoadError(f"{error}; delete {path} to go on from the checkpoint before it") from error
-    restore_optimizers(optimizers, remembered)
+    _restore_optimizers(optimizers, remembered)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(state[name])
@@ -151,3 +157,43 @@ def _require_same(kept: Mapping[str, Any], asked: Mapping[str, Any], path: Path)
                 f"{path}: a checkpoint of another training: {name} was {shown(there)} there and is {shown(here)} here; "
                 "give the same settings, or another folder"
             )
+
+
+def _remembered(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """What the optimisers remember, by ``optimizer.parameter.name``."""
+    return {
+        f"{place}.{key}": value.detach().cpu().contiguous().clone()
+        for place, (optimizer, parameter) in _parameters(optimizers).items()
+        for key, value in optimizer.state[parameter].items()
+    }
+
+
+def _check_optimizers(optimizers: list[torch.optim.Optimizer], tensors: Mapping[str, Tensor], source: str) -> None:
+    """Refuse what is not exactly what these optimisers remember after a step."""
+    take = Taker({name: tensor.to("meta") for name, tensor in tensors.items()}, source, family="these optimisers")
+    for place, (optimizer, parameter) in _parameters(optimizers).items():
+        for key, scalar in REMEMBERED[type(optimizer)].items():
+            take(f"{place}.{key}", *(() if scalar else parameter.shape))
+    take.finish()
+
+
+def _restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:
+    """Let new optimisers remember `tensors`.
+
+    In each parameter's own order in memory: with another one, the products of the next step would round differently.
+    """
+    parameters = _parameters(optimizers)
+    for name, tensor in tensors.items():
+        place, _, key = name.rpartition(".")
+        optimizer, parameter = parameters[place]
+        kept: Any = torch.empty_like(parameter) if tensor.shape == parameter.shape else torch.empty_like(tensor)
+        optimizer.state[parameter][key] = kept.detach().copy_(tensor)
+
+
+def _parameters(optimizers: list[torch.optim.Optimizer]) -> dict[str, tuple[torch.optim.Optimizer, Tensor]]:
+    """By ``optimizer.parameter``, both by their numbers: an optimiser and one of its parameters."""
+    return {
+        f"{number}.{place}": (optimizer, parameter)
+        for number, optimizer in enumerate(optimizers)
+        for place, parameter in enumerate(each for group in optimizer.param_groups for each in group["params"])
+    }

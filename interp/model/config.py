@@ -5,7 +5,7 @@ Each field picks a component when the model is made; no forward pass asks for it
 
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -197,65 +197,53 @@ def _check(fields: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name}: expected a positive number, got {shown(value)}")
         elif name in SWITCHES and not isinstance(value, bool):
             raise ConfigError(f"{name}: expected true or false, got {shown(value)}")
-        elif name == "biases":
-            _check_biases(value)
-    _check_heads(fields)
-    _check_positions(fields)
-    _check_layers(fields)
+        elif name == "biases" and (
+            not isinstance(value, list | tuple)
+            or any(each not in BIASES for each in value)
+            or len({*value}) < len(value)
+        ):
+            raise ConfigError(f"biases: expected some of {', '.join(BIASES)}, each once, got {shown(value)}")
+    for fault in _contradictions(fields):
+        raise ConfigError(fault)
 
 
-def _check_biases(value: Any) -> None:
-    if not isinstance(value, list | tuple) or any(each not in BIASES for each in value) or len({*value}) < len(value):
-        raise ConfigError(f"biases: expected some of {', '.join(BIASES)}, each once, got {shown(value)}")
-
-
-def _check_heads(fields: Mapping[str, Any]) -> None:
-    """Refuse heads that cannot be shared out, or turned by pairs of components."""
-    shared, turned = fields.get("n_kv_heads"), fields.get("rotary_dim")
+def _contradictions(fields: Mapping[str, Any]) -> Iterator[str]:
+    """What cannot be in one model, of fields that are right by themselves."""
+    d_head, positions = fields["d_head"], fields.get("positions", "learned")
+    shared, turned, post = fields.get("n_kv_heads"), fields.get("rotary_dim"), fields.get("norm_position") == "post"
     if shared is not None and fields["n_heads"] % shared:
-        raise ConfigError(
+        yield (
             f"n_kv_heads: expected a divisor of n_heads={shown(fields['n_heads'])}, so that each key head serves "
             f"equally many query heads, got {shown(shared)}"
         )
-    if fields.get("positions") != "rotary":
-        if turned is not None:
-            got = fields.get("positions", "learned")
-            raise ConfigError(f"rotary_dim: speaks of rotary positions, but positions is {got!r}")
-        return
-    if turned is None and fields["d_head"] % 2:
-        raise ConfigError(
-            "d_head: rotary positions turn pairs of components, expected an even number, got "
-            f"{shown(fields['d_head'])}; or give rotary_dim"
+    if positions != "rotary" and turned is not None:
+        yield f"rotary_dim: speaks of rotary positions, but positions is {positions!r}"
+    if positions == "rotary" and turned is None and d_head % 2:
+        yield (
+            f"d_head: rotary positions turn pairs of components, expected an even number, got {shown(d_head)}; or give "
+            "rotary_dim"
         )
-    if turned is not None and (turned % 2 or turned > fields["d_head"]):
-        raise ConfigError(
-            "rotary_dim: pairs of components turn, expected an even number of at most "
-            f"d_head={shown(fields['d_head'])}, got {shown(turned)}"
+    if turned is not None and (turned % 2 or turned > d_head):
+        yield (
+            f"rotary_dim: pairs of components turn, expected an even number of at most d_head={shown(d_head)}, got "
+            f"{shown(turned)}"
         )
-
-
-def _check_positions(fields: Mapping[str, Any]) -> None:
-    if fields.get("positions") == "sinusoidal" and fields["n_ctx"] * fields["d_model"] > LARGEST_TABLE:
-        raise ConfigError(
+    if positions == "sinusoidal" and fields["n_ctx"] * fields["d_model"] > LARGEST_TABLE:
+        yield (
             f"n_ctx: sinusoidal positions are a table of n_ctx times d_model numbers, expected at most "
             f"{LARGEST_TABLE:,}, got {shown(fields['n_ctx'])} times {shown(fields['d_model'])}"
         )
-    if fields.get("positions") == "relative" and fields.get("scores", "dot") not in ("dot", "scaled_dot"):
-        raise ConfigError(
+    if positions == "relative" and fields.get("scores", "dot") not in ("dot", "scaled_dot"):
+        yield (
             f"positions: 'relative' adds to keys that are multiplied with queries, but scores is {fields['scores']!r}; "
             "choose dot or scaled_dot"
         )
-
-
-def _check_layers(fields: Mapping[str, Any]) -> None:
-    """Refuse what no block can be both."""
-    post = fields.get("norm_position") == "post"
     if post and fields.get("normalization") == "none":
-        raise ConfigError("norm_position: 'post' normalises the stream, but normalization is 'none'; choose LN or RMS")
+        yield "norm_position: 'post' normalises the stream, but normalization is 'none'; choose LN or RMS"
     for name in ("parallel", "gated"):
         if fields.get(name) and fields["d_mlp"] == 0:
-            raise ConfigError(f"{name}: speaks of the MLP, but d_mlp is 0: the model is of attention alone")
+            yield f"{name}: speaks of the MLP, but d_mlp is 0: the model is of attention alone"
     if fields.get("prediction_head") and not post:
-        raise ConfigError("prediction_head: stands behind a normalised stream (BERT); expected norm_position='post'")
+        yield "prediction_head: stands behind a normalised stream (BERT); expected norm_position='post'"
     if post and fields.get("parallel"):
-        raise ConfigError("parallel: attention and MLP cannot both read a stream that is normalised between them")
+        yield "parallel: attention and MLP cannot both read a stream that is normalised between them"

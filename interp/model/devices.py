@@ -18,12 +18,7 @@ import torch
 from interp.arguments import P, R, named_arguments
 from interp.errors import ConfigError
 
-DTYPES = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
+DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def resolve_device(device: str | torch.device | None) -> torch.device:

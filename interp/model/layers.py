@@ -227,16 +227,14 @@ class PosEmbed(nn.Module):
         return self.W_pos[positions]
 
 
-class SinusoidalPosEmbed(nn.Module):
+class SinusoidalPosEmbed(PosEmbed):
     """``W_pos[position]`` with sine in the even and cosine in the odd components (Vaswani et al. 2017, section 3.5).
 
     Component ``2 i`` has the wavelength ``2 pi 10000 ** (2 i / d_model)``, so a shift of the position is a linear map.
     """
 
-    W_pos: Tensor
-
     def __init__(self, n_ctx: int, d_model: int):
-        super().__init__()
+        nn.Module.__init__(self)
         self.register_buffer("W_pos", sinusoids(n_ctx, d_model).float(), persistent=False)
 
     def _apply(self, *given: Any, **named: Any) -> Any:
@@ -244,9 +242,6 @@ class SinusoidalPosEmbed(nn.Module):
         super()._apply(*given, **named)
         self.W_pos = sinusoids(*self.W_pos.shape).to(self.W_pos)
         return self
-
-    def forward(self, positions: PositionsOfTokens) -> Residual:
-        return self.W_pos[positions]
 
 
 def sinusoids(n_ctx: int, d_model: int) -> Float[Tensor, "n_ctx d_model"]:
@@ -267,7 +262,7 @@ class TokenTypeEmbed(nn.Module):
         return self.W_token_type[torch.zeros_like(positions)]
 
 
-def make_pos_embed(config: TransformerConfig) -> PosEmbed | SinusoidalPosEmbed | None:
+def make_pos_embed(config: TransformerConfig) -> PosEmbed | None:
     """The embedding of positions; None where order is known otherwise, or not."""
     if config.positions == "learned":
         return PosEmbed(config.n_ctx, config.d_model)

@@ -1,6 +1,7 @@
 """Between text and tokens: the part of the model that knows the tokenizer."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from operator import index
 from typing import Any, Literal
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
@@ -33,11 +35,7 @@ class TextMixin:
 
     @named_arguments
     def tokenize(
-        self,
-        texts: str | Sequence[str],
-        *,
-        prepend_bos: bool | None = None,
-        padding_side: PaddingSide = "right",
+        self, texts: str | Sequence[str], *, prepend_bos: bool | None = None, padding_side: PaddingSide = "right"
     ) -> tuple[Tokens, PaddingMask]:
         """Token ids and the mask of real tokens, padded to the longest text.
 
@@ -60,16 +58,11 @@ class TextMixin:
             raise InputError("tokenize: expected at least one text, got none")
         around = self._around(prepend_bos)
         rows = [self._encode(text, around) for text in texts]
-        width = max(len(row) for row in rows)
-        device = self.embed.W_E.device
         # What fills the rows is masked, so where the tokenizer has no BOS, any id will do.
-        tokens = torch.full((len(rows), width), self._tokenizer().bos_token_id or 0, device=device)
-        mask = torch.zeros(len(rows), width, dtype=torch.bool, device=device)
-        for i, row in enumerate(rows):
-            columns = slice(width - len(row), width) if padding_side == "left" else slice(0, len(row))
-            tokens[i, columns] = torch.tensor(row, device=device)
-            mask[i, columns] = True
-        return tokens, mask
+        pad = partial(pad_sequence, batch_first=True, padding_side=padding_side)
+        tokens = pad([torch.tensor(row) for row in rows], padding_value=self._tokenizer().bos_token_id or 0)
+        mask = pad([torch.ones(len(row), dtype=torch.bool) for row in rows])
+        return tokens.to(self.embed.W_E.device), mask.to(self.embed.W_E.device)
 
     @named_arguments
     def to_tokens(self, input: str | Sequence[str], prepend_bos: bool | None = None, **unused: Any) -> Tokens:

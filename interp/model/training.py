@@ -3,7 +3,10 @@
 1. Documents are packed whole into rows of ``n_ctx`` tokens; each document stands behind a BOS, where there is one.
 2. A step lowers the mean cross-entropy of each row's ``n_ctx - 1`` next tokens under the causal mask, with clipped
    gradients. The learning rate warms up linearly and falls to zero along a cosine.
-3. With a folder, a transformer, its optimisers and the loss so far are kept there (``checkpoints.py``). The same
+3. Muon (Jordan et al. 2024) steps the blocks' matrices, and AdamW (Loshchilov & Hutter 2019) the rest; or AdamW all.
+   Muon makes each step a nearly orthogonal matrix. ``torch.optim.Muon`` takes matrices only, so a per-head weight
+   ``[head d_model d_head]`` is stepped as its ``[d_model head * d_head]`` view.
+4. With a folder, a transformer, its optimisers and the loss so far are kept there (``checkpoints.py``). The same
    training asked for again goes on from the newest checkpoint: on a CPU, with the same loss to the bit.
 """
 
@@ -19,16 +22,17 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from interp.errors import ConfigError, InputError, shown
 from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
 from interp.model.config import is_number, require_choice, require_count, require_fields
 from interp.model.devices import documented
-from interp.model.optimizers import OptimizerName, make_optimizers
 from interp.model.transformer import HookedTransformer
 
+OptimizerName = Literal["muon", "adamw"]
 Precision = Literal["float32", "bfloat16"]
+BETAS = (0.9, 0.98)
 ROWS_AT_ONCE = 16
 
 
@@ -213,7 +217,7 @@ class _Run:
         self._model, self._config, self._folder = model, config, folder
         self._held_out, self._training = list(held_out), Training(dataclasses.asdict(config), material)
         rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
-        self._optimizers = make_optimizers(model, config.optimizer, **rates)
+        self._optimizers = _make_optimizers(model, config.optimizer, **rates)
         self._model.zero_grad()  # an interrupted training of the same model may have left some
         self.curve = LossCurve()
         newest = None if folder is None else newest_checkpoint(folder)
@@ -275,3 +279,49 @@ def learning_rate_scale(step: int, config: TrainingConfig) -> float:
         return (step + 1) / config.warmup_steps
     done = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
     return 0.5 * (1 + math.cos(math.pi * done))
+
+
+def _make_optimizers(
+    model: nn.Module, name: OptimizerName, *, muon_lr: float, adamw_lr: float, weight_decay: float
+) -> list[torch.optim.Optimizer]:
+    """The optimisers of a model; the ``b_U`` of a ``HookedTransformer``, which GPT-2 lacks, stays as it is."""
+    if isinstance(model, HookedTransformer):
+        model.unembed.b_U.requires_grad_(False)
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    matrices = [each for each in named if name == "muon" and each.startswith("blocks.") and ".W_" in each]
+    rest = [p for each, p in named.items() if each not in matrices]
+    optimizers: list[torch.optim.Optimizer] = []
+    if matrices:
+        views = [_as_matrix(each, named[each]) for each in matrices]
+        optimizers.append(torch.optim.Muon(views, lr=muon_lr, weight_decay=weight_decay))
+        _share_gradients(optimizers[0], {each: named[each] for each in matrices})
+    optimizers.append(torch.optim.AdamW(rest, lr=adamw_lr, betas=BETAS, weight_decay=weight_decay))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["peak_lr"] = group["lr"]
+    return optimizers
+
+
+def _share_gradients(optimizer: torch.optim.Optimizer, parameters: dict[str, nn.Parameter]) -> None:
+    """Before each step, give the optimizer's matrices the gradients of the `parameters` that they view."""
+
+    def copy(*_: object) -> None:
+        matrices = optimizer.param_groups[0]["params"]
+        for matrix, (name, parameter) in zip(matrices, parameters.items(), strict=True):
+            matrix.grad = None if parameter.grad is None else _as_matrix(name, parameter.grad)
+
+    optimizer.register_step_pre_hook(copy)
+
+
+def _as_matrix(name: str, weight: Tensor) -> Tensor:
+    """A block's weight as the matrix ``[out in]`` that Muon's step is defined on.
+
+    ``W_Q``, ``W_K`` and ``W_V`` are ``[head d_model d_head]`` with ``d_model`` outermost in memory, ``W_O`` is
+    ``[head d_head d_model]``, ``W_in`` and ``W_out`` are ``[in out]``: each is viewed, not copied.
+    """
+    plain = weight.detach()
+    # `view` raises where `reshape` would copy: a copy would be trained, and the model would stay as it was.
+    if name.endswith(("W_Q", "W_K", "W_V")):
+        plain = plain.permute(1, 0, 2)
+        return plain.view(len(plain), -1).T
+    return plain.view(-1, plain.shape[-1]).T

@@ -18,8 +18,18 @@ from typing import Literal, NamedTuple, get_args
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.draws import Split, draw_within
 from interp.tasks.grammar.items import Frame, example, schedule
-from interp.tasks.grammar.lexicon import NUMBERS, SUBJECT_KINDS, Noun, Number, Verb, other
-from interp.tasks.grammar.phrases import Predicate, Word, Words, Writer, noun_phrase, said, sentence, sentence_start
+from interp.tasks.grammar.lexicon import KINDS, NUMBERS, SUBJECT_KINDS, Noun, Number, Verb, other
+from interp.tasks.grammar.phrases import (
+    NEARNESS,
+    Predicate,
+    Word,
+    Words,
+    Writer,
+    noun_phrase,
+    said,
+    sentence,
+    sentence_start,
+)
 
 Structure = Literal[
     "simple",
@@ -97,14 +107,14 @@ class Agreement(NamedTuple):
 def propose(dice: Writer, structure: Structure, *, adjective: bool, adverb: bool) -> Agreement:
     """Draw the words of one sentence, without regard to the held-out rule."""
     clause_verb = None
-    subject_kind, attractor_kind = dice.pick(SUBJECT_KINDS), dice.kind()
+    subject_kind, attractor_kind = dice.pick(SUBJECT_KINDS), dice.pick(KINDS)
     if "relative" in structure:
         roles = dice.pick(tuple(dice.words.transitive))
         clause_verb = dice.pick(dice.words.transitive[roles])
         subject_kind, attractor_kind = roles if structure == "subject relative" else roles[::-1]
     subject = dice.noun(subject_kind)
     count = ATTRACTORS[structure]
-    attractors = tuple(dice.noun(kind) for kind in (attractor_kind, dice.kind())[:count])
+    attractors = tuple(dice.noun(kind) for kind in (attractor_kind, dice.pick(KINDS))[:count])
     return Agreement(
         structure=structure,
         subject=subject,
@@ -122,7 +132,7 @@ def propose(dice: Writer, structure: Structure, *, adjective: bool, adverb: bool
 def _prepositions(dice: Writer, subject: Noun, structure: Structure) -> tuple[str, ...]:
     """``of`` or ``to`` where the noun takes a complement; otherwise where it is."""
     count = {"prepositional": 1, "two prepositional": 2, "object relative prepositional": 1}.get(structure, 0)
-    steps = [dice.nearness() for _ in range(count)]
+    steps = [dice.pick(NEARNESS) for _ in range(count)]
     if "relative" not in structure and count and subject.preposition and dice.chance(0.6):
         steps[0] = subject.preposition
     return tuple(steps)
@@ -133,10 +143,10 @@ def training_sentence(dice: Writer) -> Words:
     structure = dice.pick(STRUCTURES)
     adjective, adverb = dice.chance(0.3), dice.chance(0.3)
     drawn = draw_within("train", lambda: propose(dice, structure, adjective=adjective, adverb=adverb))
-    number = dice.number()
+    number = dice.pick(NUMBERS)
     verb = Word(drawn.predicate.agreeing(number), "verb")
     rest = dice.complement(drawn.predicate)
-    return sentence([*drawn.before_verb(number, dice.number()), verb, *rest])
+    return sentence([*drawn.before_verb(number, dice.pick(NUMBERS)), verb, *rest])
 
 
 FRAMES = (
@@ -167,7 +177,7 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         dice, before = plan.dice, plan.before
         proposing = partial(propose, dice, plan.structure, **plan.options)
         drawn = draw_within(split, proposing, admit=partial(_unsaid, said(before)))
-        number, attractors = NUMBERS[plan.flipped], dice.number()
+        number, attractors = NUMBERS[plan.flipped], dice.pick(NUMBERS)
         yield MinimalPair(
             item=_example(before, drawn, number, attractors),
             counterfactual=_example(before, drawn, other(number), attractors),

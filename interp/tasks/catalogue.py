@@ -24,7 +24,7 @@ from interp.errors import TaskError, shown, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive, treebank_tasks
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
-from interp.tasks.encoding import TaskInfo, TaskRequest, require_metric
+from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import MinimalPair
 from interp.tasks.grammar.draws import Split
 from interp.tasks.readers.sources import as_path, is_hub
@@ -68,10 +68,11 @@ class FileTask:
     load: Callable[[TaskRequest], Task]
     folder: str | None = None  # where files are looked up by name, below INTERP_DATA; None where only paths are taken
     suffix: str = ""  # what a name there can leave out
+    single_words: bool = False  # whether single words can be compared, too, though its answers are sentences
 
 
 FILE_TASKS: dict[str, FileTask] = {
-    "blimp": FileTask(BLIMP, load_blimp, folder="blimp", suffix=".jsonl"),
+    "blimp": FileTask(BLIMP, load_blimp, folder="blimp", suffix=".jsonl", single_words=True),
     "winobias": FileTask(WINOBIAS, load_winobias, folder="winobias"),
     "winogender": FileTask(WINOGENDER, load_winogender, folder="winogender"),
     "agreement": FileTask(treebank_tasks.AGREEMENT, treebank_tasks.load_agreement),
@@ -167,11 +168,13 @@ def load_task(
     sampled: Any = {"n": n, "seed": seed, "known_words_only": known_words_only}
     encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths}
     request = TaskRequest(name, info, tokenizer, metric or info.metric, **sampled, **encoded)
+    single_words = file_task is not None and file_task.single_words
+    if request.metric not in (info.metric, "sentence_log_probability") and not single_words:
+        raise TaskError(f"{name} is measured by {info.metric}, got metric={metric!r}; leave metric out")
     if file_task is not None:
         if split != "test":
             raise TaskError(f"{name}: a file has no splits, got split={split!r}; leave split out")
         return file_task.load(replace(request, source=find_source(name, file_task, source)))
-    require_metric(request)
     if split == "reference":
         raise TaskError(f"{name}: the split 'reference' gives the replacement values; use another split")
     wanted = GENERATED_PAIRS if n is None else n

@@ -20,7 +20,16 @@ from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.draws import Split, draw_within
 from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule, with_other_words
 from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Verb, lemma
-from interp.tasks.grammar.phrases import FULL_STOP, Word, Words, Writer, noun_phrase, person_phrase, sentence_start
+from interp.tasks.grammar.phrases import (
+    FULL_STOP,
+    NEARNESS,
+    Word,
+    Words,
+    Writer,
+    noun_phrase,
+    person_phrase,
+    sentence_start,
+)
 
 Link = Literal["alone", "clause", "sentence", "beside"]
 Ending = Literal["because", "that", "possessive"]
@@ -131,7 +140,7 @@ def propose(
         ending=ending,
         clause=clause(dice, adjective=adjective, place=place),
         earlier=clause(dice),
-        beside=dice.nearness(),
+        beside=dice.pick(NEARNESS),
         conjunction=dice.pick(LINKS),
         connective=dice.pick(CONNECTIVES),
         saying=dice.pick(dice.words.saying),
@@ -147,7 +156,7 @@ def clause(dice: Writer, *, adjective: bool = False, place: bool = False) -> Cla
         article=dice.pick(("the", "the", "a")),
         adjective=dice.adjective(adjective),
         object=dice.noun(roles[1]),
-        preposition=dice.nearness() if place else "",
+        preposition=dice.pick(NEARNESS) if place else "",
         place=dice.noun("place"),
     )
 

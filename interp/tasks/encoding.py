@@ -173,9 +173,8 @@ class _Encoder:
         _require(right != wrong, "right and wrong are the same token")
         longest = max(len(with_right.ids), len(with_wrong.ids)) + len(prompt.after)
         _require(self.n_ctx is None or longest <= self.n_ctx, "longer than the context")
-        query, related, distractors = _relation_positions(example, with_right)
-        of_row = query, related, distractors, None, prompt.n_before, prompt.after
-        return EncodedExample(example, prompt.ids, right, wrong, *of_row)
+        positions = _relation_positions(example, with_right)
+        return EncodedExample(example, prompt.ids, right, wrong, *positions, None, prompt.n_before, prompt.after)
 
     def _with_other_word(self, encoded: EncodedExample) -> EncodedExample:
         """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
@@ -281,11 +280,3 @@ class TaskRequest:
         except NotCarriedError as error:
             ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way or "unequal_len" in way]
             raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error
-
-
-def require_metric(request: TaskRequest) -> None:
-    """Refuse to compare single words where a task's answers are sentences; all answers can be scored as sentences."""
-    if request.metric not in (request.info.metric, "sentence_log_probability"):
-        raise TaskError(
-            f"{request.name} is measured by {request.info.metric}, got metric={request.metric!r}; leave metric out"
-        )

@@ -7,9 +7,18 @@ Everything here is text and character spans. How words become a tokenizer's toke
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from interp.arguments import named_arguments
 from interp.errors import TaskError
+
+Gender = Literal["feminine", "masculine"]
+
+GENDERS: dict[str, Gender] = {
+    **dict.fromkeys(("she", "her", "hers"), "feminine"),
+    **dict.fromkeys(("he", "his", "him"), "masculine"),
+}
+"""Of the third person's pronouns, in lower case."""
 
 
 @dataclass(frozen=True)

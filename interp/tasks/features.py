@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interp.errors import TaskError, suggest
-from interp.tasks.readers.gap import GENDERS
+from interp.tasks.example import GENDERS
 from interp.tasks.treebank import ROOT, Document, Word
 from interp.tasks.windows import Window
 

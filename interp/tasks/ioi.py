@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple, get_args
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.draws import Split, draw_within
 from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule, with_other_words
-from interp.tasks.grammar.lexicon import Name, Noun, Verb
-from interp.tasks.grammar.phrases import COMMA, FULL_STOP, Word, Words, Writer, noun_phrase, sentence_start
+from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Verb
+from interp.tasks.grammar.phrases import COMMA, FULL_STOP, NEARNESS, Word, Words, Writer, noun_phrase, sentence_start
 
 Structure = Literal["subordinate", "coordinate", "two sentences", "beside", "apart", "with", "late", "late subordinate"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
@@ -115,14 +115,14 @@ def propose(dice: Writer, structure: Structure, *, receiver_first: bool, adjecti
     words = dice.words
     return IndirectObject(
         structure=structure,
-        receiver=dice.pick(words.names[dice.gender()]),
-        giver=dice.pick(words.names[dice.gender()]),
+        receiver=dice.pick(words.names[dice.pick(GENDERS)]),
+        giver=dice.pick(words.names[dice.pick(GENDERS)]),
         receiver_first=receiver_first,
         subordinator=dice.pick(SUBORDINATORS),
         meeting=dice.pick(words.transitive["person", "place"]),
         greeting=dice.pick(words.transitive["person", "person"]),
         place=dice.noun("place"),
-        preposition=dice.nearness(),
+        preposition=dice.pick(NEARNESS),
         landmark=dice.noun("animal"),
         giving=dice.pick(words.giving),
         gift=dice.noun("thing"),

@@ -17,8 +17,32 @@ from typing import Any, Literal, NamedTuple, get_args
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.draws import Split, allowed, draw_within
 from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule
-from interp.tasks.grammar.lexicon import AUXILIARIES, GENDERS, Kind, Name, Noun, Number, Person, Tense, Verb, lemma
-from interp.tasks.grammar.phrases import Word, Words, Writer, noun_phrase, person_phrase, said, sentence, sentence_start
+from interp.tasks.grammar.lexicon import (
+    AUXILIARIES,
+    GENDERS,
+    KINDS,
+    NUMBERS,
+    TENSES,
+    Kind,
+    Name,
+    Noun,
+    Number,
+    Person,
+    Tense,
+    Verb,
+    lemma,
+)
+from interp.tasks.grammar.phrases import (
+    NEARNESS,
+    Word,
+    Words,
+    Writer,
+    noun_phrase,
+    person_phrase,
+    said,
+    sentence,
+    sentence_start,
+)
 
 Structure = Literal["simple", "prepositional", "subject relative", "object relative"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
@@ -88,8 +112,8 @@ def propose(
     return Reflexive(
         structure=structure,
         subject=dice.person(gender, named=named[0] and "relative" not in structure),
-        attractor=dice.person(dice.gender(), named=named[1]),
-        preposition=dice.nearness(),
+        attractor=dice.person(dice.pick(GENDERS), named=named[1]),
+        preposition=dice.pick(NEARNESS),
         clause_verb=dice.pick(dice.words.transitive["person", "person"]),
         relative=dice.pick(("that", "who")),
         verb=verb,
@@ -104,9 +128,9 @@ def training_sentence(dice: Writer) -> Words:
     if dice.chance(0.35):
         return _of_any_number(dice)
     structure = "simple" if dice.chance(0.5) else dice.pick(STRUCTURES)
-    gender, adverb = dice.gender(), dice.chance(0.3)
+    gender, adverb = dice.pick(GENDERS), dice.chance(0.3)
     named = (dice.chance(0.65), dice.chance(0.5))
-    tense, particle = dice.tense(), dice.chance(0.15)
+    tense, particle = dice.pick(TENSES), dice.chance(0.15)
     options: Any = {"gender": gender, "named": named, "tense": tense, "particle": particle, "adverb": adverb}
     drawn = draw_within("train", partial(propose, dice, structure, **options))
     return sentence([*drawn.before_reflexive(), Word(REFLEXIVES[gender])])
@@ -116,17 +140,17 @@ def _of_any_number(dice: Writer) -> Words:
     """A sentence about several people or things, or about one thing: ``Some museum scared itself``."""
     kind = dice.pick(REFLEXIVE_KINDS)
     number: Number = "plural" if kind == "person" or dice.chance(0.5) else "singular"
-    attractor = dice.noun(dice.kind())
+    attractor = dice.noun(dice.pick(KINDS))
     while True:
-        noun, verb, tense = dice.noun(kind), dice.pick(dice.words.reflexive[kind]), dice.tense()
+        noun, verb, tense = dice.noun(kind), dice.pick(dice.words.reflexive[kind]), dice.pick(TENSES)
         agreeing = tense if tense in AUXILIARIES else verb.base
         if allowed(((noun.singular, each) for each in (agreeing, verb.base, attractor.singular)), "train"):
             break
     bare = number == "plural" and dice.chance(0.25)
     article = dice.determiner(number)
     subject = [Word(noun.form(number))] if bare else noun_phrase(article, noun.form(number))
-    beside = attractor.form(dice.number())
-    modifier = [Word(dice.nearness()), *noun_phrase("the", beside)] if dice.chance(0.3) else []
+    beside = attractor.form(dice.pick(NUMBERS))
+    modifier = [Word(dice.pick(NEARNESS)), *noun_phrase("the", beside)] if dice.chance(0.3) else []
     reflexive = "themselves" if number == "plural" else "itself"
     return sentence([*subject, *modifier, *dice.verb_phrase(verb, tense, number), Word(reflexive)])
 

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interp.errors import TaskError
-from interp.tasks.encoding import TaskInfo, TaskRequest, require_metric
-from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.readers.gap import Gender
+from interp.tasks.encoding import TaskInfo, TaskRequest
+from interp.tasks.example import Example, Gender, MinimalPair, Relation, Span
 from interp.tasks.readers.sources import as_path, hub_parts, is_hub
 from interp.tasks.readers.winobias import WinobiasItem, read_winobias, twin_name
 from interp.tasks.readers.winogender import WinogenderItem, read_winogender
@@ -73,7 +72,6 @@ class _Line(NamedTuple):
 
 def load_winobias(request: TaskRequest) -> Task:
     """Read the two files of WinoBias, of which the request names the ``pro_`` one, as a task."""
-    require_metric(request)
     both = list(read_both(request.source))
     occupations = _occupations([pro for pro, _ in both])
     same = [each for each in both if each[0].gender != each[1].gender and len({*map(_between_pronouns, each)}) == 1]
@@ -199,7 +197,6 @@ WINOGENDER = TaskInfo(
 
 def load_winogender(request: TaskRequest) -> Task:
     """Read Winogender as a task."""
-    require_metric(request)
     if is_hub(request.source):
         raise TaskError(
             f"{request.name}: expected a folder with all_sentences.tsv and occupations-stats.tsv, got a data set of "

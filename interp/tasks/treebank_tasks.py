@@ -21,7 +21,7 @@ from itertools import accumulate
 from typing import Literal
 
 from interp.errors import TaskError
-from interp.tasks.encoding import TaskInfo, TaskRequest, require_metric
+from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import Example, MinimalPair, Relation, Span
 from interp.tasks.readers.conllu import read_conllu
 from interp.tasks.task import Task
@@ -67,7 +67,6 @@ def like(form: str, other: str) -> str:
 
 def _task(request: TaskRequest, found: Iterable[Flip | str], relation: str, needed: str) -> Task:
     """Make a task of what was found: words that can be flipped, or why one cannot be used."""
-    require_metric(request)
     flips, reasons = list[Flip](), Counter[str]()
     for each in found:
         if isinstance(each, Flip) and each.predictable:

@@ -9,8 +9,8 @@ from banks import word_level
 from planted import Planted, onto
 
 from analyses.coreference_heads.gap import gap
+from analyses.coreference_heads.gap_reader import COLUMNS
 from interp.errors import InputError
-from interp.tasks.readers.gap import COLUMNS
 
 FORMS = ["Ann", "Bea", "Cal", "Dan", "saw", "and", "then", "she", "he", "left", "old"]
 

@@ -293,12 +293,6 @@ def test_units_that_were_not_measured_are_left_out_of_both():
     assert np.isfinite(found.low).all()
 
 
-def test_what_cannot_be_known_is_not_given():
-    found = cluster_bootstrap(table(np.ones(5), "aaaaa"), per=table(np.full(5, 2.0), "aaaaa"))
-    assert found.estimate == pytest.approx([0.5])
-    assert np.isnan([found.low[0], found.high[0]]).all()
-
-
 def test_a_denominator_of_nothing_warns_of_nothing():
     """There is no ratio; the caller says so in its own words."""
     above = table(np.arange(20.0))

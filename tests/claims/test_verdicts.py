@@ -111,7 +111,7 @@ class TestUnitsToDecide:
 
     def test_an_exchange_that_is_open_asks_for_its_own(self):
         found = judged(row_of(DROP, DROP, exchange=OPEN))
-        assert found["verdict"] == "undecided"
+        assert found["verdict"] == "needed"
         assert found["n_to_decide"] > N_UNITS
 
     def test_what_was_not_chosen_is_not_decided_by_more(self):

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_task_files import GAP, PAIR, TOKENIZER, TWO
 
+from analyses.coreference_heads.gap_reader import COLUMNS, read_gap
 from interp.errors import TaskError
 from interp.tasks.catalogue import load_task
 from interp.tasks.readers.conllu import read_conllu
-from interp.tasks.readers.gap import COLUMNS, read_gap
 from interp.tasks.readers.winobias import read_winobias
 from interp.tasks.readers.winogender import read_winogender
 

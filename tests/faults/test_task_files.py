@@ -7,10 +7,10 @@ from cases import Reader, try_all
 from conllu_sample import TREEBANK
 from damage import BYTES, FIELDS, LINES, json_line_changed
 
+from analyses.coreference_heads.gap_reader import COLUMNS, read_gap
 from interp.errors import TaskError
 from interp.tasks.catalogue import load_task
 from interp.tasks.corpus import Corpus
-from interp.tasks.readers.gap import COLUMNS, read_gap
 from recipes.tokenizer import build_tokenizer
 
 PAIR = {

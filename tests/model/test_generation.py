@@ -281,11 +281,6 @@ def test_a_prompt_that_leaves_no_room_raises(model):
         model.generate(["The", " ".join(["keys"] * 23)])
 
 
-def test_no_tokenizer_raises():
-    with pytest.raises(InputError, match="this model has no tokenizer: give token ids instead of text"):
-        random_model().generate("The")
-
-
 class TestText:
     TEXT = "The keys to the cabinet, John!"
 

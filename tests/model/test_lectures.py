@@ -281,11 +281,3 @@ def test_a_zeroed_head_leaves_the_biases():
     assert torch.equal(kept[1], b_O.expand(kept[1].shape))
     assert kept[2].abs().max() == 0
     assert b_O.abs().min() > 0
-
-
-def test_heads_sum_with_the_bias():
-    attn = attention(n_heads=2)
-    z = torch.tensor([[[[1.0, 0, 0], [0, 2, 0]]]], dtype=torch.float64)
-    with torch.no_grad():
-        written = attn._write(z)[0, 0]
-    assert relative_error(written, (attn.W_O[0, 0] + 2 * attn.W_O[1, 1] + attn.b_O).detach()) < 1e-15

@@ -64,7 +64,6 @@ class TestGenerate:
     def test_where_a_row_ends(self, model):
         tokens = model.to_tokens(TEXT)
         first = int(model.generate(tokens, 1)[0, -1])
-        assert model.generate(tokens, 4, eos_token_id=first).shape == (1, tokens.shape[1] + 1)
         assert model.generate(tokens, 4, eos_token_id=[first, 3]).shape == (1, tokens.shape[1] + 1)
         assert model.generate(tokens, 4, eos_token_id=first, stop_at_eos=False).shape == (1, tokens.shape[1] + 4)
 
@@ -272,16 +271,6 @@ class TestForward:
         with torch.no_grad():
             model.run_with_hooks(["The keys", "the book"], fwd_hooks=[("hook_pos_embed", edit)])
         assert torch.equal(model.W_pos, before)
-
-
-class TestWeights:
-    def test_gates(self, model):
-        assert model.W_gate is None
-        gated = random_model(gated=True, act_fn="silu")
-        assert torch.equal(gated.W_gate[1], gated.blocks[1].mlp.W_gate)
-
-    def test_everything_that_is_embedded(self, model):
-        assert torch.equal(model.W_E_pos, torch.cat([model.W_E, model.W_pos]))
 
 
 def test_turned_queries_and_keys_have_points():

@@ -9,7 +9,6 @@ from tiny_models import random_model, random_tokens, word_tokenizer
 
 from interp.errors import ConfigError, LoadError, OutputError
 from interp.model.loading import load_model, save_model
-from interp.model.loading.native import parameter_shapes
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
@@ -63,12 +62,6 @@ def test_a_dtype_may_be_named(tmp_path, named):
         assert torch.equal(tensor, stored[1][name])
     with pytest.raises(ConfigError, match="dtype: expected one of float64, float32, bfloat16, float16, got 'half'"):
         save_model(random_model(), tmp_path / "c", dtype="half")
-
-
-@pytest.mark.parametrize("tied", [True, False])
-def test_the_shapes_of_a_config_are_its_models(tied):
-    model = random_model(n_layers=3, tied=tied)
-    assert dict(parameter_shapes(model.config)) == {name: tuple(p.shape) for name, p in model.named_parameters()}
 
 
 @pytest.mark.parametrize("size", [10**13, 10**25])

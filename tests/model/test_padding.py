@@ -57,24 +57,6 @@ def test_without_the_mask_left_padding_would_matter(model, prompts):
     assert relative_error(model(tokens)[0][mask[0].bool()], model(prompts[1])[0]) > 1e-3
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_the_loss_counts_real_tokens_only(model, prompts, side):
-    tokens, mask = padded(prompts, side, 3)
-    by_hand = []
-    for prompt in prompts:
-        logp = model(prompt)[0].log_softmax(-1)
-        by_hand += [-logp[i, prompt[i + 1]] for i in range(len(prompt) - 1)]
-    loss = model(tokens, return_type="loss", attention_mask=mask)
-    assert loss.item() == pytest.approx(torch.stack(by_hand).mean().item(), rel=1e-12)
-
-
-def test_loss_of_full_rows_by_hand(model):
-    tokens = random_tokens(model)
-    logp = model(tokens)[:, :-1].log_softmax(-1)
-    by_hand = -logp.gather(-1, tokens[:, 1:, None]).mean()
-    assert model(tokens, return_type="loss").item() == pytest.approx(by_hand.item(), rel=1e-12)
-
-
 @pytest.mark.parametrize("side", ["left", "right", "none"])
 def test_the_loss_of_each_token(model, prompts, side):
     tokens, mask = padded(prompts, side, 3) if side != "none" else (prompts[0][None], torch.ones(1, 16))

@@ -5,34 +5,11 @@ import torch
 from tiny_models import random_model, random_tokens, relative_error
 
 L, H, M, E, N = 2, 3, 12, 5, 20  # layer, head, d_model, d_head, d_mlp
-SHAPES = {
-    "W_Q": (L, H, M, E),
-    "W_K": (L, H, M, E),
-    "W_V": (L, H, M, E),
-    "W_O": (L, H, E, M),
-    "b_Q": (L, H, E),
-    "b_K": (L, H, E),
-    "b_V": (L, H, E),
-    "b_O": (L, M),
-    "W_in": (L, M, N),
-    "b_in": (L, N),
-    "W_out": (L, N, M),
-    "b_out": (L, M),
-}
 
 
 @pytest.fixture(scope="module")
 def model():
     return random_model()
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_weights_have_a_layer_axis_in_front(model, name):
-    stacked = getattr(model, name)
-    assert tuple(stacked.shape) == SHAPES[name]
-    for layer, block in enumerate(model.blocks):
-        module = block.mlp if name.endswith(("in", "out")) else block.attn
-        assert torch.equal(stacked[layer], getattr(module, name))
 
 
 def test_the_stacked_weights_say_what_the_model_does(model):

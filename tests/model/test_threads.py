@@ -40,9 +40,9 @@ def test_a_forward_pass_waits_until_another_thread_s_hooks_are_gone(model):
 
 
 def test_what_is_measured_at_the_same_time_is_what_is_measured_alone(model):
-    alone = interp.ablate(model, TASK).frame
+    alone = interp.ablate(model, TASK).examples
     with ThreadPoolExecutor(4) as executor:
-        measured = list(executor.map(lambda _: interp.ablate(model, TASK).frame, range(8)))
+        measured = list(executor.map(lambda _: interp.ablate(model, TASK).examples, range(8)))
     for each in measured:
         np.testing.assert_allclose(each["effect"], alone["effect"], atol=1e-5)
 

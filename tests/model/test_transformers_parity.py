@@ -36,15 +36,6 @@ def test_a_module_object(fields, dtype):
     assert_equal_logits(load_model(theirs, dtype=dtype), theirs, dtype)
 
 
-@pytest.mark.parametrize("fields", [{}, {"tie_word_embeddings": False, "n_inner": 7}], ids=["tied", "untied"])
-@pytest.mark.parametrize("shard", ["1GB", "2KB"])
-def test_a_folder_of_safetensors_in_one_file_or_many(tmp_path, fields, shard):
-    theirs = random_gpt2(**fields)
-    theirs.save_pretrained(tmp_path, max_shard_size=shard)
-    assert (tmp_path / "model.safetensors").exists() == (shard == "1GB")
-    assert_equal_logits(load_model(tmp_path, dtype="float64"), theirs)
-
-
 @pytest.mark.parametrize("fields", [{}, {"tie_word_embeddings": False}], ids=["tied", "untied"])
 def test_a_folder_with_a_pytorch_file(tmp_path, fields):
     theirs = random_gpt2(**fields)
@@ -110,14 +101,6 @@ def test_gpt2_on_the_hub_names_no_bos_in_its_files_and_has_one(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "."}))
     named = load_model(tmp_path).tokenizer
     assert (named.bos_token, named.eos_token) == ("<|endoftext|>", ".")
-
-
-def test_vocab_and_merges_are_read(tmp_path):
-    vocab = {"<|endoftext|>": 0, "k": 1, "e": 2, "ke": 3, "Ġ": 4, "Ġke": 5}
-    random_gpt2(vocab_size=len(vocab)).save_pretrained(tmp_path)
-    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
-    (tmp_path / "merges.txt").write_text("#version: 0.2\nk e\nĠ ke\n")
-    assert load_model(tmp_path).to_tokens("ke ke").tolist() == [[0, 3, 5]]
 
 
 def test_a_tokenizer_given_explicitly_wins(tmp_path):

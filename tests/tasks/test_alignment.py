@@ -1,10 +1,11 @@
 import random
 import re
+from string import ascii_lowercase
 
 import numpy as np
 import pytest
 from kinds_of_tokenizers import byte_level, sentencepiece, wordpiece
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 from transformers.tokenization_python import PythonBackend
 
@@ -27,27 +28,11 @@ from interp.tasks.task import EncodedExample
 SENTENCES = ["The keys to the cabinet aren't on the table.", "Zoë's naïve brothers have seen themselves, twice.", ""]
 
 
-def trained_byte_level(*, add_prefix_space, trim_offsets):
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
-    tokenizer.post_processor = processors.ByteLevel(trim_offsets=trim_offsets)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, special_tokens=["<s>"])
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
-
-
-def word_piece():
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=80, special_tokens=["[UNK]", "[CLS]", "[SEP]"])
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", cls_token="[CLS]")
+def bytewise(*, add_prefix_space, trim_offsets):
+    tokenizer = byte_level(("Ġ", "c"), ("a", "b"), ("k", "e"), ("ke", "y"), ("t", "h"))
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    tokenizer.backend_tokenizer.post_processor = processors.ByteLevel(trim_offsets=trim_offsets)
+    return tokenizer
 
 
 def sentence_piece():
@@ -60,18 +45,16 @@ def sentence_piece():
 
 
 def metaspace():
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=60, special_tokens=["<unk>", "</s>"], unk_token="<unk>")
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
+    tokenizer = sentencepiece(*{*"".join(SENTENCES)} - {" "}, "▁", "▁the", "ke", "rs")
+    tokenizer.bos_token = None
+    return tokenizer
 
 
 TOKENIZERS = {
-    "byte-level, space in the offset": lambda: trained_byte_level(add_prefix_space=False, trim_offsets=False),
-    "byte-level, space out of the offset": lambda: trained_byte_level(add_prefix_space=True, trim_offsets=True),
-    "byte-level, space put before the text": lambda: trained_byte_level(add_prefix_space=True, trim_offsets=False),
-    "WordPiece": word_piece,
+    "byte-level, space in the offset": lambda: bytewise(add_prefix_space=False, trim_offsets=False),
+    "byte-level, space out of the offset": lambda: bytewise(add_prefix_space=True, trim_offsets=True),
+    "byte-level, space put before the text": lambda: bytewise(add_prefix_space=True, trim_offsets=False),
+    "WordPiece": lambda: wordpiece(*ascii_lowercase, *(f"##{each}" for each in ascii_lowercase), *"',.", "key", "##s"),
     "SentencePiece, space as a character": sentence_piece,
     "SentencePiece, Metaspace": metaspace,
 }
@@ -119,7 +102,7 @@ def test_every_text_begins_with_the_same_token_and_has_no_other_special_ones(tok
 
 
 def test_a_word_of_several_bytes_a_character_is_found_whole():
-    (row,) = tokenize(trained_byte_level(add_prefix_space=False, trim_offsets=True), ["ʘʘ keys"])
+    (row,) = tokenize(bytewise(add_prefix_space=False, trim_offsets=True), ["ʘʘ keys"])
     assert len(row.positions(Span(0, 2))) == len("ʘʘ".encode())
     assert row.positions(Span(0, 1)) != row.positions(Span(1, 2))
 

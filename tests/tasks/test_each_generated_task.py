@@ -23,14 +23,9 @@ def attractors_of(example):
 
 @pytest.mark.parametrize("split", EVALUATED)
 class TestSplitDiscipline:
-    def test_agreement(self, split):
-        for example in examples(agreement.pairs(18, seed=1, split=split)):
-            attractors = [base_of(word) for word in attractors_of(example)]
-            for other in attractors or [example.features["verb"]]:
-                assert split_of(example.features["subject"], other) == split
-
-    def test_reflexive(self, split):
-        for example in examples(reflexive.pairs(18, seed=1, split=split)):
+    @pytest.mark.parametrize("task", [agreement, reflexive])
+    def test_agreement_and_reflexive(self, split, task):
+        for example in examples(task.pairs(18, seed=1, split=split)):
             attractors = [base_of(word) for word in attractors_of(example)]
             for other in attractors or [example.features["verb"]]:
                 assert split_of(example.features["subject"], other) == split

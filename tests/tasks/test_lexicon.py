@@ -171,26 +171,6 @@ def test_numbers_agree_with_blimps_determiners(data_dir: Path) -> None:
     assert checked >= 950
 
 
-@pytest.mark.parametrize("regularity", ["regular", "irregular"])
-def test_numbers_agree_with_blimps_subjects(data_dir: Path, regularity: str) -> None:
-    """The subject's number is this paradigm's whole contrast. One item in 100 has its two
-    sentences the wrong way round ("The girls irritates Karen."), so that a few may differ."""
-    lexicon = english()
-    right = []
-    for item in blimp(data_dir, f"{regularity}_plural_subject_verb_agreement_2"):
-        verb = lexicon.verb_of(item["two_prefix_word"])
-        good, bad = (
-            lexicon.noun_of(item[f"two_prefix_prefix_{which}"].split(maxsplit=1)[1]) for which in ("good", "bad")
-        )
-        if good is None or bad is None or verb is None or verb[1] not in ("base", "third"):
-            continue
-        assert good[0] == bad[0], item["sentence_good"]
-        assert good[1] != bad[1], item["sentence_good"]
-        right.append(good[1] == ("plural" if verb[1] == "base" else "singular"))
-    assert len(right) >= 400
-    assert sum(right) / len(right) >= 0.98
-
-
 def test_verbs_contrast_as_in_blimp(data_dir: Path) -> None:
     lexicon = english()
     checked = 0
@@ -202,20 +182,3 @@ def test_verbs_contrast_as_in_blimp(data_dir: Path) -> None:
         assert {good[1], bad[1]} == {"base", "third"}, item["sentence_good"]
         checked += 1
     assert checked >= 300
-
-
-def test_genders_agree_with_blimps_reflexives(data_dir: Path) -> None:
-    lexicon = english()
-    genders = {"herself": "female", "himself": "male"}
-    checked = 0
-    for item in blimp(data_dir, "anaphor_gender_agreement"):
-        first, second = words_of(item["sentence_good"])[:2]
-        reflexive = item["one_prefix_word_good"]
-        name, noun = lexicon.name_of(first), lexicon.noun_of(second)
-        if name is not None:
-            assert name.gender == genders.get(reflexive), item["sentence_good"]
-            checked += 1
-        elif noun is not None and noun[0].gender:
-            assert noun[0].gender == genders.get(reflexive), item["sentence_good"]
-            checked += 1
-    assert checked >= 900

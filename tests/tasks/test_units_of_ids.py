@@ -62,7 +62,7 @@ def test_a_text_task_is_the_task_of_its_units():
 def test_a_model_without_a_tokenizer_is_measured_on_it():
     model = random_model(d_vocab=60)
     task = task_of_units([unit(number) for number in range(6)], **ABOUT)
-    frame = interp.ablate(model, task).frame
+    frame = interp.ablate(model, task).examples
     first = task.units[0].item
     logits = model(torch.tensor([first.prompt]))[0, -1]
     assert frame.query("unit == 0 and example == 0")["base"].iloc[0] == pytest.approx(float(logits[20] - logits[21]))

@@ -278,20 +278,6 @@ def test_what_cannot_be_a_task_is_one_clear_line(write, tokenizer, files, option
     assert "\n" not in str(raised.value)
 
 
-def test_a_name_is_looked_up_in_the_data(data_dir, tokenizer, monkeypatch):
-    monkeypatch.setenv("INTERP_DATA", str(data_dir))
-    name = "pro_stereotyped_type1.txt.dev"
-    named = load_task(f"winobias:{name}", n=10, tokenizer=tokenizer)
-    assert named.hash == load_task(f"winobias:{data_dir}/winobias/{name}", n=10, tokenizer=tokenizer).hash
-    with pytest.raises(TaskError, match=r"no file .*/winobias/pro_type1\.dev .*did you mean 'pro_stereotyped_type1"):
-        load_task("winobias:pro_type1.dev", tokenizer=tokenizer)
-    monkeypatch.delenv("INTERP_DATA")
-    with pytest.raises(
-        TaskError, match=r"INTERP_DATA is not set, .* 'pro_type1' in; set it .* holds winobias/pro_type1,"
-    ):
-        load_task("winobias:pro_type1", tokenizer=tokenizer)
-
-
 def test_a_configuration_of_the_hub_has_its_twin_beside_it(tmp_path, tokenizer, write):
     """Rows come in another order there; items are those of the files. Only the configuration's name says ``pro``."""
     tmp_path = tmp_path / "wino_pro"

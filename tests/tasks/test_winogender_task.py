@@ -164,6 +164,9 @@ def test_a_name_is_looked_up_in_the_data(data_dir, tokenizer, monkeypatch):
     assert hashes == {load_task(f"winogender:{data_dir}/winogender", n=10, tokenizer=tokenizer).hash}
     with pytest.raises(TaskError, match=r"no file .*winogender/all_sentence\.tsv .*did you mean 'all_sentences\.tsv'"):
         load_task("winogender:all_sentence.tsv", tokenizer=tokenizer)
+    monkeypatch.delenv("INTERP_DATA")
+    with pytest.raises(TaskError, match=r"INTERP_DATA is not set, .* 'mine' in; set it .* holds winogender/mine,"):
+        load_task("winogender:mine", tokenizer=tokenizer)
 
 
 def test_the_hub_does_not_say_what_the_stereotypes_are(tokenizer):

@@ -3,7 +3,6 @@
 A pickle can run code when it is opened; ``torch.load(weights_only=True)`` refuses one that would.
 """
 
-import functools
 import json
 import pickle
 import re
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from interp.errors import LoadError, shown
 from interp.model.loading.modules import unwrapped
@@ -134,25 +133,28 @@ def as_state(content: object, source: str | Path) -> State:
     if not isinstance(content, dict):
         raise LoadError(f"{source}: expected a dictionary of tensors, got {type(content).__name__}")
     for name, value in content.items():
-        if not isinstance(name, str):
-            raise LoadError(f"{source}: expected a dictionary from names to tensors, but {shown(name)} is no name")
-        if "_packed_params" in name:
-            raise LoadError(f"{source}: {name!r} is quantised; {UNQUANTISED}")
-        if isinstance(value, dict):
-            raise LoadError(
-                f"{source}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}; if it holds the "
-                "weights, save it alone"
-            )
-        if not isinstance(value, Tensor):
-            raise LoadError(f"{source}: expected a dictionary of tensors, but {name!r} is {type(value).__name__}")
-        if value.is_meta:
-            raise LoadError(f"{source}: tensor {name!r} has no values (device 'meta'); save or load the real weights")
-        if value.is_quantized:
-            raise LoadError(f"{source}: tensor {name!r} is quantised ({value.dtype}); {UNQUANTISED}")
-        if value.layout != torch.strided or value.is_nested:
-            kind = "nested" if value.is_nested else value.layout
-            raise LoadError(f"{source}: tensor {name!r} is stored as {kind}; save it dense, with .to_dense()")
+        if fault := _fault(name, value):
+            raise LoadError(f"{source}: {fault}")
     return unwrapped(content, source)
+
+
+def _fault(name: object, value: Any) -> str:
+    """Why an entry is no name of a dense tensor with values; empty where it is one."""
+    if not isinstance(name, str):
+        return f"expected a dictionary from names to tensors, but {shown(name)} is no name"
+    if "_packed_params" in name:
+        return f"{name!r} is quantised; {UNQUANTISED}"
+    if not isinstance(value, Tensor):
+        advice = "; if it holds the weights, save it alone" if isinstance(value, dict) else ""
+        return f"expected a dictionary of tensors, but {name!r} is {type(value).__name__}{advice}"
+    if value.is_meta:
+        return f"tensor {name!r} has no values (device 'meta'); save or load the real weights"
+    if value.is_quantized:
+        return f"tensor {name!r} is quantised ({value.dtype}); {UNQUANTISED}"
+    if value.layout != torch.strided or value.is_nested:
+        kind = "nested" if value.is_nested else value.layout
+        return f"tensor {name!r} is stored as {kind}; save it dense, with .to_dense()"
+    return ""
 
 
 def file_state(content: object, path: Path) -> State:
@@ -169,14 +171,6 @@ def file_state(content: object, path: Path) -> State:
             f"to {said:,}; save each with .contiguous()"
         )
     return state
-
-
-def fill(model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Copy a checked `state` into `model`'s parameters and take its widest dtype."""
-    model.to(dtype=functools.reduce(torch.promote_types, (tensor.dtype for tensor in state.values())))
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(state[name])
 
 
 def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, tuple[int, ...]]], source: str) -> None:

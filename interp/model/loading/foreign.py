@@ -4,7 +4,7 @@ A ``Layout`` says where each weight lies; ``Layout.weights`` yields our paramete
 Our config's ``biases`` and ``normalization`` say which biases there are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,46 +190,38 @@ class Layout:
             yield from norm(take, body + self.ln_final, "ln_final", config)
 
     def _attention(self, take: Taker, theirs: str, ours: str, config: TransformerConfig) -> Parameters:
-        for letter, weight, bias in self._heads(take, theirs, config):
+        for letter, (weight, *biases) in self._heads(take, theirs, config):
             heads = config.n_heads if letter == "Q" else config.kv_heads
             by_head = einops.rearrange(weight, "d (h e) -> h d e", h=heads)
             if self.neighbours and letter != "V":  # the components of each head, the even ones first
                 by_head = einops.rearrange(by_head, "h d (pair two) -> h d (two pair)", two=2)
             yield f"{ours}.W_{letter}", by_head
-            if bias is not None:
+            for bias in biases:
                 yield f"{ours}.b_{letter}", bias.reshape(heads, config.d_head)
         weight = self.matrix(take, theirs + self.o, config.n_heads * config.d_head, config.d_model)
         yield f"{ours}.W_O", einops.rearrange(weight, "(h e) d -> h e d", h=config.n_heads)
         if "o" in config.biases:
             yield f"{ours}.b_O", take(f"{theirs}{self.o}.bias", config.d_model)
 
-    def _heads(
-        self, take: Taker, theirs: str, config: TransformerConfig
-    ) -> list[tuple[str, Float[Tensor, "d_model _"], Float[Tensor, " _"] | None]]:
-        """Letter, matrix and bias of queries, keys and values."""
-        d_model, inner, biased = config.d_model, config.n_heads * config.d_head, "qkv" in config.biases
-        if not isinstance(self.qkv, str):
-            widths = (inner, *[config.kv_heads * config.d_head] * 2)
-            return [
-                (
-                    letter,
-                    self.matrix(take, theirs + name, d_model, width),
-                    take(f"{theirs}{name}.bias", width) if biased else None,
-                )
-                for letter, name, width in zip("QKV", self.qkv, widths, strict=True)
-            ]
-        joined = self.matrix(take, theirs + self.qkv, d_model, 3 * inner)
-        bias = take(f"{theirs}{self.qkv}.bias", 3 * inner) if biased else None
-        return [
-            (letter, self._part(joined, i, config), None if bias is None else self._part(bias, i, config))
-            for i, letter in enumerate("QKV")
-        ]
+    def _heads(self, take: Taker, theirs: str, config: TransformerConfig) -> Iterator[tuple[str, list[Tensor]]]:
+        """Letter, matrix and, where there is one, bias of queries, keys and values."""
+        inner, kept = config.n_heads * config.d_head, config.kv_heads * config.d_head
 
-    def _part(self, joined: Float[Tensor, "... _"], number: int, config: TransformerConfig) -> Float[Tensor, "... _"]:
-        """Queries (0), keys (1) or values (2) of all heads."""
-        if not self.by_head:
-            return joined.chunk(3, dim=-1)[number]
-        return joined.unflatten(-1, (config.n_heads, 3, config.d_head))[..., number, :].flatten(-2)
+        def read(name: str, width: int) -> list[Tensor]:
+            matrix = self.matrix(take, theirs + name, config.d_model, width)
+            return [matrix, take(f"{theirs}{name}.bias", width)] if "qkv" in config.biases else [matrix]
+
+        def part(joined: Tensor, number: int) -> Tensor:
+            if not self.by_head:
+                return joined.chunk(3, dim=-1)[number]
+            return joined.unflatten(-1, (config.n_heads, 3, config.d_head))[..., number, :].flatten(-2)
+
+        if isinstance(self.qkv, str):
+            joined = read(self.qkv, 3 * inner)
+            yield from ((letter, [part(each, number) for each in joined]) for number, letter in enumerate("QKV"))
+        else:
+            for letter, name, width in zip("QKV", self.qkv, (inner, kept, kept), strict=True):
+                yield letter, read(name, width)
 
     def _mlp(self, take: Taker, theirs: str, ours: str, config: TransformerConfig) -> Parameters:
         for which, name in zip(("gate", "in", "out")[-len(self.mlp) :], self.mlp, strict=True):

@@ -68,16 +68,13 @@ LLAMA = Layout(
     mlp=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"),
     ln_final="norm",
 )
-NEOX = Layout(
+NEOX = replace(
+    LLAMA,
     prefix="gpt_neox.",
     embed="embed_in.weight",
-    unembed="lm_head.weight",
-    blocks="layers",
-    ln1="input_layernorm",
     qkv="attention.query_key_value",
     by_head=True,
     o="attention.dense",
-    ln2="post_attention_layernorm",
     mlp=("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"),
     ln_final="final_layer_norm",
 )
@@ -151,25 +148,19 @@ def gpt2_config(config: ForeignConfig) -> TransformerConfig:
     config.require(is_causal=True)
     longest = next((name for name in CONTEXT if name in config.fields), CONTEXT[0])
     inner = {} if config.get("n_inner") is None else config.named({"d_mlp": "n_inner"})
-    return config.transformer(
-        **{**config.gpt_sizes(), **inner},
-        **config.named_or(n_ctx=(longest, 1024), eps=("layer_norm_epsilon", 1e-5), tied=("tie_word_embeddings", True)),
-        act_fn=config.activation("activation_function", "gelu_new"),
-        biases=GPT_BIASES,
-    )
+    return _gpt(config, (longest, 1024), config.activation("activation_function", "gelu_new"), **inner)
 
 
 def gpt1_config(config: ForeignConfig) -> TransformerConfig:
     """GPT-1's: GPT-2's layers, post-norm, and so no norm before the unembedding."""
-    return config.transformer(
-        **config.gpt_sizes(),
-        **config.named_or(
-            n_ctx=("n_positions", 512), eps=("layer_norm_epsilon", 1e-5), tied=("tie_word_embeddings", True)
-        ),
-        act_fn=config.activation("afn", "gelu", GPT1_ACTIVATIONS),
-        norm_position="post",
-        biases=GPT_BIASES,
-    )
+    act_fn = config.activation("afn", "gelu", GPT1_ACTIVATIONS)
+    return _gpt(config, ("n_positions", 512), act_fn, norm_position="post")
+
+
+def _gpt(config: ForeignConfig, n_ctx: tuple[str, int], act_fn: Activation, **chosen: Any) -> TransformerConfig:
+    optional = {"n_ctx": n_ctx, "eps": ("layer_norm_epsilon", 1e-5), "tied": ("tie_word_embeddings", True)}
+    sizes = {**config.gpt_sizes(), **config.named_or(**optional)}
+    return config.transformer(**{**sizes, "act_fn": act_fn, "biases": GPT_BIASES, **chosen})
 
 
 def llama_config(config: ForeignConfig) -> TransformerConfig:
@@ -202,27 +193,23 @@ def _llama_like(config: ForeignConfig, *, biases: tuple[Bias, ...], longest: int
     theta, part = config.rotary()
     if part not in (None, 1.0):
         raise config.refusal("partial_rotary_factor", part, 1.0)
+    named = {} if config.get("head_dim") is None else config.named({"d_head": "head_dim"})
+    optional = {"eps": ("rms_norm_eps", 1e-6), "n_kv_heads": ("num_key_value_heads", None)}
+    rotary = {"positions": "rotary", "rotary_base": theta}
+    chosen = {"normalization": "RMS", "gated": True, "biases": biases, **rotary, **named}
+    return _usual(config, longest=longest, tied=False, activation="silu", optional=optional, **chosen)
+
+
+def _usual(
+    config: ForeignConfig, *, longest: int, tied: bool, activation: str, optional: dict[str, Any], **chosen: Any
+) -> TransformerConfig:
+    """A config whose sizes have the names that most of Hugging Face's have; `optional` names more fields."""
+    optional = {"n_ctx": ("max_position_embeddings", longest), "tied": ("tie_word_embeddings", tied), **optional}
     sizes = config.named(HIDDEN)
-    if config.get("head_dim") is None:
-        d_head = config.head_width("hidden_size", "num_attention_heads")
-    else:
-        d_head = config.named({"d_head": "head_dim"})["d_head"]
-    return config.transformer(
-        **sizes,
-        **config.named_or(
-            n_kv_heads=("num_key_value_heads", None),
-            n_ctx=("max_position_embeddings", longest),
-            eps=("rms_norm_eps", 1e-6),
-            tied=("tie_word_embeddings", False),
-        ),
-        d_head=d_head,
-        act_fn=config.activation("hidden_act", "silu"),
-        positions="rotary",
-        rotary_base=theta,
-        normalization="RMS",
-        gated=True,
-        biases=biases,
-    )
+    if "d_head" not in chosen:
+        sizes["d_head"] = config.head_width("hidden_size", "num_attention_heads")
+    act_fn = config.activation("hidden_act", activation)
+    return config.transformer(**sizes, **config.named_or(**optional), act_fn=act_fn, **chosen)
 
 
 def neox_config(config: ForeignConfig) -> TransformerConfig:
@@ -234,21 +221,10 @@ def neox_config(config: ForeignConfig) -> TransformerConfig:
     if not isinstance(part, int | float) or not 0 < part <= 1:
         raise config.refusal("partial_rotary_factor", part, "a part of a head, from 0 to 1")
     biases: list[Bias] = ["qkv", "o"] if config.switch("attention_bias", True) else []
-    return config.transformer(
-        **config.named(HIDDEN),
-        **config.named_or(
-            n_ctx=("max_position_embeddings", 2048),
-            eps=("layer_norm_eps", 1e-5),
-            tied=("tie_word_embeddings", False),
-            parallel=("use_parallel_residual", True),
-        ),
-        d_head=d_head,
-        act_fn=config.activation("hidden_act", "gelu"),
-        positions="rotary",
-        rotary_dim=int(min(d_head, LARGEST) * part),  # a whole number can be beyond every float
-        rotary_base=theta,
-        biases=(*biases, "mlp", "norm"),
-    )
+    turned = int(min(d_head, LARGEST) * part)  # a whole number can be beyond every float
+    optional = {"eps": ("layer_norm_eps", 1e-5), "parallel": ("use_parallel_residual", True)}
+    chosen = {"positions": "rotary", "rotary_dim": turned, "rotary_base": theta, "biases": (*biases, "mlp", "norm")}
+    return _usual(config, longest=2048, tied=False, activation="gelu", optional=optional, **chosen)
 
 
 def bert_config(config: ForeignConfig) -> TransformerConfig:
@@ -256,21 +232,9 @@ def bert_config(config: ForeignConfig) -> TransformerConfig:
     config.require(is_decoder=False, is_causal=False, add_cross_attention=False)
     if config.get("position_embedding_type") is not None:
         config.require(position_embedding_type="absolute")
-    return config.transformer(
-        **config.named(HIDDEN),
-        **config.named_or(
-            n_ctx=("max_position_embeddings", 512),
-            eps=("layer_norm_eps", 1e-12),
-            tied=("tie_word_embeddings", True),
-            n_token_types=("type_vocab_size", 2),
-        ),
-        d_head=config.head_width("hidden_size", "num_attention_heads"),
-        act_fn=config.activation("hidden_act", "gelu"),
-        norm_position="post",
-        causal=False,
-        embed_norm=True,
-        prediction_head=True,
-    )
+    optional = {"eps": ("layer_norm_eps", 1e-12), "n_token_types": ("type_vocab_size", 2)}
+    chosen = {"norm_position": "post", "causal": False, "embed_norm": True, "prediction_head": True}
+    return _usual(config, longest=512, tied=True, activation="gelu", optional=optional, **chosen)
 
 
 def bert_head(take: Taker, config: TransformerConfig) -> Parameters:

@@ -1,8 +1,8 @@
 """One call for every source of a model: the embedded default, a folder, a file, a hub name, a transformers module.
 
 1. Nothing given: the embedded default (``interp/model/zoo``), or one of its siblings by name.
-2. A folder or a file, by what lies there: our own (``native.py``), Hugging Face's (``huggingface.py``), nanoGPT's or
-   minGPT's ``.pt`` (``nanogpt.py``), llama2.c's ``.pt`` or ``.bin`` (``llama2c.py``).
+2. A folder or a file, by what lies there: our own (``native.py``), Hugging Face's (``huggingface.py``), nanoGPT's,
+   minGPT's or llama2.c's file (``one_file.py``).
 3. A ``transformers`` module: its state dict, in memory; a ``TransformerBridge``: that of the module behind it.
 4. ``bridge:NAME``: TransformerLens' ``TransformerBridge``, for architectures that are not known here.
 5. Anything else is a hub name, fetched once by ``huggingface_hub`` and then read as a folder.
@@ -28,29 +28,27 @@ from interp.model.loading import files
 from interp.model.loading.agreement import ALLOWED, ModuleLogits, require_agreement
 from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind, own_state, why_no_head
 from interp.model.loading.huggingface import family_of
-from interp.model.loading.llama2c import bin_checkpoint, llama2c_checkpoint
 from interp.model.loading.modules import module_within
-from interp.model.loading.nanogpt import mingpt_checkpoint, nanogpt_checkpoint
 from interp.model.loading.native import ARCHITECTURE, native_checkpoint
+from interp.model.loading.one_file import PYTORCH, file_checkpoint
 from interp.model.loading.tensors import Checkpoint, build
 from interp.model.loading.tokenizer import FILES as TOKENIZER_FILES
 from interp.model.loading.tokenizer import load_tokenizer, name_ends
 from interp.model.transformer import HookedTransformer
 
 CONFIG, ADAPTER, MINGPT = "config.json", "adapter_config.json", "model.pt"
-PYTORCH = (".pt", ".pth", ".ckpt")
 
 
 def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
     """The checkpoint in a folder, with its own tokenizer unless another is given."""
     _require_no_adapter(folder)
     if not (folder / CONFIG).is_file():
-        return _file_checkpoint(_only_file(folder), tokenizer)
+        return file_checkpoint(_only_file(folder), tokenizer)
     config = files.read_json(folder / CONFIG)
     if config.get("architecture") == ARCHITECTURE:
         return native_checkpoint(folder, config, tokenizer)
     if "model_type" not in config and isinstance(config.get("model"), dict):
-        return _file_checkpoint(folder / MINGPT, tokenizer)
+        return file_checkpoint(folder / MINGPT, tokenizer)
     family = family_of(config, str(folder))
     if tokenizer is None and (tokenizer := load_tokenizer(folder, family.vocabulary)) is not None:
         name_ends(tokenizer, family.vocabulary)
@@ -76,40 +74,6 @@ def _only_file(folder: Path) -> Path:
         names = ", ".join(path.name for path in found)
         raise LoadError(f"{folder}: the folder has no config.json and several checkpoints ({names}); name one of them")
     return found[0]
-
-
-def _file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
-    """The checkpoint that is one file: nanoGPT's, minGPT's or llama2.c's."""
-    if path.suffix == files.GGUF:
-        raise files.gguf_refusal(path)
-    llama2c_bin = path.suffix == ".bin" and path.name != files.BIN
-    if not llama2c_bin and path.suffix not in PYTORCH:
-        raise LoadError(
-            f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), or "
-            "llama2.c's (.bin), got another file; give its folder"
-        )
-    if tokenizer is None:
-        tokenizer = load_tokenizer(path.parent)
-    if llama2c_bin:
-        return bin_checkpoint(path, tokenizer)
-    content = files.read_torch(path)
-    if isinstance(content, dict) and {"model", "model_args"} <= content.keys():
-        arguments = content["model_args"]
-        if not isinstance(arguments, dict):
-            kind = type(arguments).__name__
-            raise LoadError(f"{path}: 'model_args': expected a dictionary of the model's sizes, got {kind}")
-        return (llama2c_checkpoint if "dim" in arguments else nanogpt_checkpoint)(path, content, tokenizer)
-    if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
-        raise LoadError(
-            f"{path}: a checkpoint of Lightning, which does not say what the model is made of; save its 'state_dict' "
-            f"as {files.BIN} in a folder with the config.json of the model, and give that folder"
-        )
-    if not (path.parent / CONFIG).is_file():
-        raise LoadError(
-            f"{path}: expected a dictionary with 'model' and 'model_args', as nanoGPT writes, or minGPT's config.json "
-            "beside it, which says how many heads there are; got neither"
-        )
-    return mingpt_checkpoint(path, files.file_state(content, path), files.read_json(path.parent / CONFIG), tokenizer)
 
 
 def module_checkpoint(module: nn.Module, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
@@ -212,7 +176,7 @@ def configuration_and_tokenizer(
 
 def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | None, wanted: list[str]) -> Checkpoint:
     path = model_folder() if name is None else _find(name, wanted)
-    return (_file_checkpoint if path.is_file() else _folder_checkpoint)(path, tokenizer)
+    return (file_checkpoint if path.is_file() else _folder_checkpoint)(path, tokenizer)
 
 
 def _from_module(

@@ -134,27 +134,39 @@ class Lexicon:
     reflexives: tuple[str, ...]  # ``herself`` and its like
     others: tuple[str, ...]  # degree words, verb particles and words of fixed phrases
 
-    def noun_of(self, form: str) -> tuple[Noun, Number] | None:
-        """The noun that `form` belongs to, and its number.
+    @cached_property
+    def noun_of(self) -> Callable[[str], tuple[Noun, Number] | None]:
+        """The noun that a form belongs to, and its number.
 
         A capitalised plural is found as well, since it can begin a sentence; a capitalised singular is a name.
         """
-        return self._nouns_by_form.get(form)
+        found: dict[str, tuple[Noun, Number]] = {}
+        for noun in self.nouns:
+            found[noun.singular] = (noun, "singular")
+            found[noun.plural] = found[_capitalised(noun.plural)] = (noun, "plural")
+        return found.get
 
-    def verb_of(self, form: str) -> tuple[Verb, VerbForm] | None:
-        """The first verb that has `form`, and which form it is.
+    @cached_property
+    def verb_of(self) -> Callable[[str], tuple[Verb, VerbForm] | None]:
+        """The first verb that has a form, and which form it is.
 
         Where forms coincide the first in the order of ``VERB_FORMS`` counts: ``hurt`` is a base form.
         """
-        return self._verbs_by_form.get(form)
+        found: dict[str, tuple[Verb, VerbForm]] = {}
+        for form in VERB_FORMS:
+            for verb in self._all_verbs():
+                found.setdefault(getattr(verb, form), (verb, form))
+        return found.get
 
-    def name_of(self, form: str) -> Name | None:
-        """The first name `form`, if it is one."""
-        return self._names_by_text.get(form)
+    @cached_property
+    def name_of(self) -> Callable[[str], Name | None]:
+        """The first name that is spelled so."""
+        return {name.text: name for name in self.names}.get
 
-    def proper_noun_of(self, form: str) -> ProperNoun | None:
-        """The name of a place or of people `form`, if it is one."""
-        return self._proper_nouns_by_text.get(form)
+    @cached_property
+    def proper_noun_of(self) -> Callable[[str], ProperNoun | None]:
+        """The name of a place or of people that is spelled so."""
+        return {name.text: name for name in self.proper_nouns}.get
 
     def words(self) -> frozenset[str]:
         """Every word that a text can contain, in each capitalisation that it can have there.
@@ -182,30 +194,6 @@ class Lexicon:
         }
         parts = {part for text in begins | inside for part in text.split()}
         return frozenset(parts | {_capitalised(text.split()[0]) for text in begins})
-
-    @cached_property
-    def _nouns_by_form(self) -> dict[str, tuple[Noun, Number]]:
-        found: dict[str, tuple[Noun, Number]] = {}
-        for noun in self.nouns:
-            found[noun.singular] = (noun, "singular")
-            found[noun.plural] = found[_capitalised(noun.plural)] = (noun, "plural")
-        return found
-
-    @cached_property
-    def _verbs_by_form(self) -> dict[str, tuple[Verb, VerbForm]]:
-        found: dict[str, tuple[Verb, VerbForm]] = {}
-        for form in VERB_FORMS:
-            for verb in self._all_verbs():
-                found.setdefault(getattr(verb, form), (verb, form))
-        return found
-
-    @cached_property
-    def _names_by_text(self) -> dict[str, Name]:
-        return {name.text: name for name in self.names}
-
-    @cached_property
-    def _proper_nouns_by_text(self) -> dict[str, ProperNoun]:
-        return {name.text: name for name in self.proper_nouns}
 
     def _all_verbs(self) -> tuple[Verb, ...]:
         return self.verbs + self.dative_verbs + self.control_verbs + self.clause_verbs

@@ -23,7 +23,6 @@ from interp.tasks.grammar.lexicon import (
     INVARIANT_AUXILIARIES,
     KINDS,
     NUMBERS,
-    TENSES,
     Kind,
     Name,
     Noun,
@@ -165,26 +164,6 @@ class Writer(Dice):
         """An adverb before a finite verb; "", and no draw, where none is `wanted`."""
         return self.pick(PREVERBAL) if wanted else ""
 
-    def nearness(self) -> str:
-        """A preposition that relates nouns of every kind."""
-        return self.pick(NEARNESS)
-
-    def gender(self) -> str:
-        """A gender."""
-        return self.pick(GENDERS)
-
-    def number(self) -> Number:
-        """A number."""
-        return self.pick(NUMBERS)
-
-    def kind(self) -> Kind:
-        """A kind of noun, each as often."""
-        return self.pick(KINDS)
-
-    def tense(self) -> Tense:
-        """A tense."""
-        return self.pick(TENSES)
-
     def noun(self, kind: Kind) -> Noun:
         """A count noun of one word."""
         return self.pick(self.words.nouns[kind])
@@ -204,8 +183,8 @@ class Writer(Dice):
             return []
         kind = self.pick([each for each in KINDS if each in verb.objects])
         if kind == "person" and self.chance(0.4):
-            return [Word(self.pick(self.words.names[self.gender()]).text)]
-        number = self.number()
+            return [Word(self.pick(self.words.names[self.pick(GENDERS)]).text)]
+        number = self.pick(NUMBERS)
         adjective = self.adjective(self.chance(0.15))
         noun = self.noun(kind).form(number)
         return noun_phrase(self.determiner(number), noun, adjective=adjective)
@@ -225,7 +204,7 @@ class Writer(Dice):
             if self.chance(0.6):
                 return [Word(self.adjective())]
             place = self.noun("place").singular
-            return [Word(self.nearness()), *noun_phrase("the", place)]
+            return [Word(self.pick(NEARNESS)), *noun_phrase("the", place)]
         return [Word(text) for text in (drawn.rest, drawn.verb.particle) if text] + self.some_object(drawn.verb)
 
     def verb_phrase(self, verb: Verb, tense: Tense, number: Number) -> Words:
@@ -252,8 +231,8 @@ class Writer(Dice):
         if slot == "MASS":
             return self.pick(self.words.mass_nouns)
         if slot == "NOUN":
-            return self.noun(self.kind()).form(self.number())
-        return self.pick(self.words.gendered[self.gender()]).singular if slot == "PERSON" else slot
+            return self.noun(self.pick(KINDS)).form(self.pick(NUMBERS))
+        return self.pick(self.words.gendered[self.pick(GENDERS)]).singular if slot == "PERSON" else slot
 
 
 def said(before: Words) -> frozenset[str]:

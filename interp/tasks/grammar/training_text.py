@@ -22,6 +22,7 @@ from interp.tasks.grammar.lexicon import (
     AUXILIARIES,
     GENDERS,
     KINDS,
+    NUMBERS,
     TENSES,
     Kind,
     Lexicon,
@@ -96,7 +97,7 @@ class VariedSentences(Writer):
             return self._proper_noun(kind)
         if kind == "thing" and share < 0.06:
             return Subject([Word(self.pick(self.words.mass_nouns))], "singular")
-        noun, number = self._noun(kind, beside=verb), self.number()
+        noun, number = self._noun(kind, beside=verb), self.pick(NUMBERS)
         words = self._noun_phrase(noun, number) + self._modifier(noun, number)
         return Subject(words, number, noun.singular)
 
@@ -120,7 +121,7 @@ class VariedSentences(Writer):
 
     def _with_adjective(self) -> Words:
         """``Some students weren't clever``."""
-        subject = self.subject(self.kind(), "be")
+        subject = self.subject(self.pick(KINDS), "be")
         be = self.pick(AUXILIARIES["be"])[subject.number == "plural"]
         return [*subject.words, Word(be), Word(self.pick(self.lexicon.adjectives))]
 
@@ -180,10 +181,10 @@ class VariedSentences(Writer):
             return self._proper_noun(kind).words
         if kind == "thing" and share < 0.08:
             return [Word(self.pick(self.lexicon.mass_nouns))]
-        return self._noun_phrase(self._noun(kind, beside=beside), self.number())
+        return self._noun_phrase(self._noun(kind, beside=beside), self.pick(NUMBERS))
 
     def _name(self, *, beside: str) -> str:
-        names = self.words.names[self.gender()]
+        names = self.words.names[self.pick(GENDERS)]
         name = self.pick(names).text
         while beside and not _together(name, beside):
             name = self.pick(names).text
@@ -225,7 +226,7 @@ def narrative(dice: VariedSentences) -> Words:
     """One to three sentences about people."""
     if dice.chance(BINDING_SHARE):
         return _binding(dice)
-    link, ending, group = dice.pick(LINKS), dice.pick(ENDINGS), dice.gender()
+    link, ending, group = dice.pick(LINKS), dice.pick(ENDINGS), dice.pick(GENDERS)
     if dice.chance(PLURAL_SHARE):
         drawn, group = _draw_several(dice, link, ending), "plural"
     else:
@@ -253,7 +254,7 @@ def _draw(dice: VariedSentences, link: Link, ending: Ending, gender: str) -> Cor
 
 def _draw_several(dice: VariedSentences, link: Link, ending: Ending) -> Coreference:
     """A sentence up to its pronoun, about several people and perhaps a single one."""
-    genders = (GENDERS[0], dice.gender())
+    genders = (GENDERS[0], dice.pick(GENDERS))
 
     def several() -> Coreference:
         drawn = propose(dice, link, ending, genders=genders, named=(False, True))
@@ -264,7 +265,7 @@ def _draw_several(dice: VariedSentences, link: Link, ending: Ending) -> Corefere
 
 def _binding(dice: VariedSentences) -> Words:
     """Two people and two things, then one of the people, known by the pronoun, and that one's thing."""
-    gender = dice.gender()
+    gender = dice.pick(GENDERS)
     drawn = _draw(dice, "clause", "because", gender)
     while drawn.clause.object == drawn.earlier.object:
         drawn = _draw(dice, "clause", "because", gender)
@@ -295,7 +296,7 @@ def _possession(dice: VariedSentences, group: str) -> Words:
     """``her old keys``."""
     thing = dice.noun(dice.pick(POSSESSED))
     adjective = dice.adjective(dice.chance(0.25))
-    return noun_phrase(POSSESSIVES[group], thing.form(dice.number()), adjective=adjective)
+    return noun_phrase(POSSESSIVES[group], thing.form(dice.pick(NUMBERS)), adjective=adjective)
 
 
 MIX = {"agreement": 0.20, "coreference": 0.25, "reflexive": 0.10, "ioi": 0.16, "string": 0.14, "wide": 0.15}

@@ -13,8 +13,8 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from interp.tasks.readers.conllu_sentence import (
     parse_sentence,
 )
 from interp.tasks.readers.sources import as_path, hub_items, is_hub, located, shortened
-from interp.tasks.treebank import Document, Mention, Sentence
+from interp.tasks.treebank import Document, Mention, Sentence, Word
 
 logger = logging.getLogger(__name__)
 
@@ -156,14 +156,27 @@ def read_conllu(path: str | Path) -> Iterator[Document]:
             (named) is not UTF-8 or not CoNLL-U, a head stands outside its sentence, heads go in a circle, a word is not
             in the text, or a bracket of ``Entity`` is not closed; likewise a data set of the hub and its rows.
     """
-    gathered = _Gathered()
+    name: str | None = None
+    sentences: list[Sentence] = []
+    mentions: list[Mention] = []
+    fields: Sequence[str] = FIELDS
     n_sentences = n_without_words = 0
     for block in hub_blocks(str(path)) if is_hub(path) else file_blocks(as_path(path)):
         parsed = parse_sentence(block)
-        yield from gathered.before(parsed)
-        gathered.add(parsed)
+        begins = any(key == "newdoc" or key.startswith("newdoc ") for key in parsed.comments)
+        if sentences and (begins or name is None):
+            yield Document(name or sentences[0].id, tuple(sentences), tuple(mentions))
+            sentences, mentions = [], []
+        if begins:
+            name = parsed.comments.get("newdoc id") or parsed.comments.get("newdoc") or parsed.id
+        if said := parsed.comments.get(_FIELDS_COMMENT):
+            fields = said.split("-")
         n_sentences += 1
-        n_without_words += parsed.sentence is None
+        if parsed.sentence is None:
+            n_without_words += 1
+        else:
+            mentions += _mentions(parsed, len(sentences), parsed.sentence.words, fields)
+            sentences.append(parsed.sentence)
     if n_without_words == n_sentences:
         raise TaskError(
             f"{path}: expected words, got '_' or empty nodes for all of them; if the treebank is distributed without "
@@ -174,44 +187,15 @@ def read_conllu(path: str | Path) -> Iterator[Document]:
             "%s: %d of %d sentences are left out, for they have '_' or empty nodes in place of words",
             *(path, n_without_words, n_sentences),
         )
-    yield from gathered.rest()
+    if sentences:
+        yield Document(name or sentences[0].id, tuple(sentences), tuple(mentions))
 
 
-@dataclass
-class _Gathered:
-    """The document that is being read."""
-
-    id: str | None = None
-    sentences: list[Sentence] = field(default_factory=list)
-    mentions: list[Mention] = field(default_factory=list)
-    fields: Sequence[str] = FIELDS
-
-    def before(self, parsed: ParsedSentence) -> Iterator[Document]:
-        """What is complete before this sentence."""
-        begins = any(key == "newdoc" or key.startswith("newdoc ") for key in parsed.comments)
-        if self.sentences and (begins or self.id is None):
-            yield from self.rest()
-        if begins:
-            named = parsed.comments.get("newdoc id") or parsed.comments.get("newdoc")
-            self.id = named or parsed.id
-        if fields := parsed.comments.get(_FIELDS_COMMENT):
-            self.fields = fields.split("-")
-
-    def add(self, parsed: ParsedSentence) -> None:
-        """Take a sentence and its mentions, if it has words."""
-        if parsed.sentence is None:
-            return
-        found = SentenceMentions(self.fields)
-        for place, covered, brackets in parsed.brackets:
-            with located(place):
-                found.add(covered, brackets)
-        with located(parsed.last_place):
-            self.mentions += found.mentions(len(self.sentences), parsed.sentence.words)
-        self.sentences.append(parsed.sentence)
-
-    def rest(self) -> Iterable[Document]:
-        """The document, as far as there is one; another may begin."""
-        if self.sentences:
-            name = self.sentences[0].id if self.id is None else self.id
-            yield Document(name, tuple(self.sentences), tuple(self.mentions))
-        self.sentences, self.mentions = [], []
+def _mentions(parsed: ParsedSentence, number: int, words: Sequence[Word], fields: Sequence[str]) -> list[Mention]:
+    """The mentions of a document's sentence of this number."""
+    found = SentenceMentions(fields)
+    for place, covered, brackets in parsed.brackets:
+        with located(place):
+            found.add(covered, brackets)
+    with located(parsed.last_place):
+        return found.mentions(number, words)

@@ -13,8 +13,9 @@
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
@@ -42,60 +43,50 @@ class _Open:
     part: int
     parts: int
     first: int
-    order: int
+    stop: int | None = None  # not closed yet
 
 
-@dataclass
 class SentenceMentions:
     """Gathers the mentions of one sentence, node by node; what cannot be right raises ``ValueError``."""
 
-    fields: Sequence[str] = FIELDS
-    _open: dict[tuple[str, int], list[_Open]] = field(default_factory=dict)
-    _closed: list[tuple[_Open, int]] = field(default_factory=list)
-    _n_opened: int = 0
+    def __init__(self, fields: Sequence[str] = FIELDS) -> None:
+        self._fields = fields
+        self._opened: list[_Open] = []
+        self._open: dict[tuple[str, int], list[_Open]] = defaultdict(list)
 
     def add(self, covered: range, brackets: str) -> None:
         """Take the ``Entity=`` of a node that stands for these words; of an empty node none, before the next word."""
         for match in _matches(brackets):
             opening, at_once, closing = match.groups()
-            if opening is None:
-                self._close(closing, *_name_and_parts(closing)[:2], covered.stop)
-                continue
-            opened = self._opened(opening, covered.start)
-            if at_once:
-                self._close(opening, opened.entity, opened.part, covered.stop)
+            if opening is not None:
+                said = dict(zip(self._fields, opening.split("-"), strict=False))
+                name = said.get("eid") or said.get("GRP") or opening.split("-")[0]
+                entity, part, parts = _name_and_parts(name)
+                self._opened.append(_Open(entity, said.get("etype", ""), part, parts, covered.start))
+                self._open[entity, part].append(self._opened[-1])
+            else:
+                entity, part, _ = _name_and_parts(closing)
+            if opening is None or at_once:
+                if not self._open[entity, part]:
+                    raise ValueError(
+                        f"expected an opening bracket of entity {closing!r} before its closing one, got none"
+                    )
+                self._open[entity, part].pop().stop = covered.stop
 
     def mentions(self, sentence: int, words: Sequence[Word]) -> list[Mention]:
         """All mentions, by their first words, the longer first."""
-        if self._open:
-            last = max((stack[-1] for stack in self._open.values()), key=lambda each: each.order)
-            raise ValueError(f"expected a closing bracket for entity {last.entity!r} before the sentence ends")
-        covered_words = sum(stop - each.first for each, stop in self._closed)
+        for each in reversed(self._opened):
+            if each.stop is None:
+                raise ValueError(f"expected a closing bracket for entity {each.entity!r} before the sentence ends")
+        closed = [(each, range(each.first, each.stop)) for each in self._opened if each.stop is not None]
+        covered_words = sum(len(covered) for _, covered in closed)
         if covered_words > MOST_COVERED:
             raise ValueError(
                 f"expected mentions of at most {MOST_COVERED:,} words in a sentence, got {covered_words:,}"
             )
-        joined = [(each, covered) for each, covered in _with_parts(self._closed) if covered]
+        joined = [(each, covered) for each, covered in _with_parts(closed) if covered]
         found = [Mention(each.entity, each.type, sentence, at, head_of(at, words)) for each, at in joined]
         return sorted(found, key=lambda mention: (mention.words[0], -mention.words[-1]))
-
-    def _opened(self, opening: str, first: int) -> _Open:
-        said = dict(zip(self.fields, opening.split("-"), strict=False))
-        name = said.get("eid") or said.get("GRP") or opening.split("-")[0]
-        entity, part, parts = _name_and_parts(name)
-        self._n_opened += 1
-        opened = _Open(entity, said.get("etype", ""), part, parts, first, self._n_opened)
-        self._open.setdefault((entity, part), []).append(opened)
-        return opened
-
-    def _close(self, closing: str, entity: str, part: int, stop: int) -> None:
-        """Close the mention of this entity and part that was opened last."""
-        if (entity, part) not in self._open:
-            raise ValueError(f"expected an opening bracket of entity {closing!r} before its closing one, got none")
-        stack = self._open[entity, part]
-        self._closed.append((stack.pop(), stop))
-        if not stack:
-            del self._open[entity, part]
 
 
 def _matches(brackets: str) -> Iterator[re.Match[str]]:
@@ -120,16 +111,16 @@ def _name_and_parts(name: str) -> tuple[str, int, int]:
     return (name, 1, 1) if found is None else (found[1], int(found[2]), int(found[3]))
 
 
-def _with_parts(closed: Sequence[tuple[_Open, int]]) -> Iterator[tuple[_Open, tuple[int, ...]]]:
+def _with_parts(closed: Sequence[tuple[_Open, range]]) -> Iterator[tuple[_Open, tuple[int, ...]]]:
     """Each mention with the numbers of its words; the parts of a discontinuous one are joined."""
     pending: dict[tuple[str, int], dict[int, tuple[_Open, range]]] = {}
-    for each, stop in sorted(closed, key=lambda pair: pair[0].order):
+    for each, covered in closed:
         parts = pending.setdefault((each.entity, each.parts), {})
-        parts[each.part] = each, range(each.first, stop)
+        parts[each.part] = each, covered
         if len(parts) == each.parts:
             del pending[each.entity, each.parts]
             first = next(iter(parts.values()))[0]  # which alone may say the type
-            yield first, tuple(sorted({word for _, covered in parts.values() for word in covered}))
+            yield first, tuple(sorted({word for _, words in parts.values() for word in words}))
     if pending:
         entity, parts_wanted = next(iter(pending))
         raise ValueError(f"expected {parts_wanted} parts of the discontinuous entity {entity!r}, got fewer")

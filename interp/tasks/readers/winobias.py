@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from interp.tasks.example import Span
-from interp.tasks.readers.gap import GENDERS, Gender
+from interp.tasks.example import GENDERS, Gender, Span
 from interp.tasks.readers.sources import as_path, file_items, filled_lines, hub_items, hub_parts, is_hub, shortened
 
 _NO_SPACE_BEFORE = re.compile(r"[.,;:!?]|n't")

@@ -64,9 +64,7 @@ ASKS_FOR_MORE = {
         ({"is_decoder": True}, "is_decoder=True is not supported, expected False"),
         ({"hidden_act": "tanh"}, "hidden_act='tanh', expected one of"),
     ],
-    "qwen2": [
-        ({"use_sliding_window": True}, "use_sliding_window=True is not supported, expected False"),
-    ],
+    "qwen2": [({"use_sliding_window": True}, "use_sliding_window=True is not supported, expected False")],
     "gpt1": [
         ({"afn": "gelu_new"}, "afn='gelu_new', expected one of gelu, relu, silu, swish"),
         ({"n_embd": 13}, "n_embd=13 is not a multiple of n_head=3"),
@@ -114,11 +112,9 @@ OF_ANOTHER_MODEL = {
         ({"intermediate_size": 10**25}, rf"gate_proj.weight': expected shape \({10**25}, 12\), got \(17, 12\)"),
     ],
     "mistral": [
-        ({"vocab_size": 10**13}, r"embed_tokens.weight': expected shape \(10000000000000, 12\), got \(41, 12\)"),
+        ({"vocab_size": 10**13}, r"embed_tokens.weight': expected shape \(10000000000000, 12\), got \(41, 12\)")
     ],
-    "qwen2": [
-        ({"model_type": "llama"}, "tensor 'model.layers.0.self_attn.k_proj.bias' is not part of Llama"),
-    ],
+    "qwen2": [({"model_type": "llama"}, "tensor 'model.layers.0.self_attn.k_proj.bias' is not part of Llama")],
     "neox": [
         ({"attention_bias": False}, "attention.dense.bias' is not part of GPT-NeoX"),
         ({"hidden_size": 27}, r"embed_in.weight': expected shape \(41, 27\), got \(41, 24\)"),

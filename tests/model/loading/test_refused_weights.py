@@ -23,9 +23,23 @@ class TestWhere:
         with pytest.raises(LoadError, match=r"expected a model's name, its folder or file, .* got 3; see help"):
             unchecked(load_model)(3)
 
-    def test_missing_folder(self, tmp_path):
-        refused(tmp_path / "nowhere", "nowhere: no such folder; expected one with config.json and weights")
-        refused("./nowhere", "nowhere: .*")
+    @pytest.mark.parametrize(
+        ("source", "message"),
+        [
+            ("./nowhere", "nowhere: no such folder; expected one with config.json and weights"),
+            (Path("/nowhere/at/all"), "all: no such folder; expected one with config.json and weights"),
+            ("no such model!", "'no such model!': neither a folder nor a hub name"),
+            ("x" * 300, "xxx: no name of a model, a folder or a file"),
+            ("", "the model's name is empty; expected an embedded model, a folder or a hub name"),
+            ("~nobody-of-this-name/model", "~nobody-of-this-name/model: no such folder"),
+            ("nobody/nothing", "'nobody/nothing': not a folder here, .*could not be fetched from the hub.*network"),
+            (random_model(), "'random' already is an interp model; use it as it is"),
+            (torch.nn.Linear(2, 2), "a transformers model, such as GPT2LMHeadModel, got Linear, which has no config"),
+            (random_gpt2().to("meta"), "has no values .device 'meta'.; save or load the real weights"),
+        ],
+    )
+    def test_what_is_no_source(self, source, message):
+        refused(source, message)
 
     def test_empty_folder(self, tmp_path):
         refused(tmp_path, re.escape(f"{tmp_path}: no config.json here; expected it, ") + ".*; the folder is empty")
@@ -42,9 +56,6 @@ class TestWhere:
         refused(gpt2 / "model.safetensors", "got another file; give its folder")
         torch.save({}, gpt2 / "pytorch_model.bin")
         refused(gpt2 / "pytorch_model.bin", "got another file; give its folder")
-
-    def test_a_hub_name_offline(self):
-        refused("nobody/nothing", "'nobody/nothing': not a folder here, .*could not be fetched from the hub.*network")
 
     def test_a_hub_folder_is_fetched_with_the_weights_that_it_has(self, tmp_path, monkeypatch):
         hub, here = tmp_path / "hub", tmp_path / "here"
@@ -65,9 +76,6 @@ class TestWhere:
         (here / "model.safetensors").unlink()
         assert load_model("nobody/nothing").hash == best.hash
 
-    def test_what_is_no_hub_name(self):
-        refused("no such model!", "'no such model!': neither a folder nor a hub name")
-
     def test_a_path_is_a_folder_and_never_an_embedded_model(self, gpt2, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         refused(Path("./default"), "default: no such folder; expected one with config.json and weights")
@@ -83,30 +91,9 @@ class TestWhere:
         monkeypatch.chdir(tmp_path)
         assert load_model("default").name == "default"
 
-    def test_a_name_that_no_file_can_have(self):
-        refused("x" * 300, "xxx: no name of a model, a folder or a file")
-
-    def test_a_module_whose_weights_are_elsewhere(self):
-        refused(random_gpt2().to("meta"), "has no values .device 'meta'.; save or load the real weights")
-
-    def test_no_name_at_all(self):
-        refused("", "the model's name is empty; expected an embedded model, a folder or a hub name")
-
-    def test_the_home_of_nobody(self):
-        refused("~nobody-of-this-name/model", "~nobody-of-this-name/model: no such folder")
-
-    def test_a_model_that_is_one_already(self):
-        refused(random_model(), "'random' already is an interp model; use it as it is")
-
     def test_no_embedded_default_is_not_looked_for_on_the_hub(self, monkeypatch):
         monkeypatch.setattr("interp.model.loading.load.embedded_models", list)
         refused(None, "this installation lacks the embedded default model")
-
-    def test_a_module_that_is_not_from_transformers(self):
-        refused(
-            torch.nn.Linear(2, 2),
-            "expected a transformers model, such as GPT2LMHeadModel, got Linear, which has no config",
-        )
 
 
 class TestConfig:
@@ -160,27 +147,40 @@ def change_weights(folder, change):
     save_file(state, folder / "model.safetensors")
 
 
+PROJECTION, EXTRA, NORM = (
+    "transformer.h.1.attn.c_proj.weight",
+    "transformer.h.7.ln_1.bias",
+    "transformer.h.1.ln_2.weight",
+)
+ANOTHER_SHAPE = r"expected shape \(.*\), got \(3, 5\)"
+ANOTHER_DTYPE = "expected one of float64, .*, got torch.int8"
+
+
 class TestWeights:
     def test_none(self, gpt2):
         (gpt2 / "model.safetensors").unlink()
         refused(gpt2, "no weights here; expected model.safetensors, .*, or pytorch_model.bin")
 
-    def test_missing_tensor(self, gpt2):
-        change_weights(gpt2, lambda state: state.pop("transformer.h.1.attn.c_proj.weight"))
-        refused(gpt2, "tensor 'transformer.h.1.attn.c_proj.weight' is missing")
-
-    def test_missing_unembedding(self, gpt2):
-        change_weights(gpt2, lambda state: state.pop("lm_head.weight"))
-        refused(gpt2, "tensor 'lm_head.weight' is missing")
-
-    def test_extra_tensor(self, gpt2):
-        change_weights(gpt2, lambda state: state.update({"transformer.h.7.ln_1.bias": torch.ones(12)}))
-        refused(gpt2, "tensor 'transformer.h.7.ln_1.bias' is not part of GPT-2")
-
-    @pytest.mark.parametrize("name", ["transformer.wpe.weight", "lm_head.weight", "transformer.h.0.mlp.c_fc.bias"])
-    def test_wrong_shape(self, gpt2, name):
-        change_weights(gpt2, lambda state: state.update({name: torch.ones(3, 5)}))
-        refused(gpt2, rf"tensor '{name}': expected shape \(.*\), got \(3, 5\)")
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda state: state.pop(PROJECTION), f"tensor '{PROJECTION}' is missing"),
+            (lambda state: state.pop("lm_head.weight"), "tensor 'lm_head.weight' is missing"),
+            (lambda state: state.update({EXTRA: torch.ones(12)}), f"tensor '{EXTRA}' is not part of GPT-2"),
+            *[
+                (lambda state, name=name: state.update({name: torch.ones(3, 5)}), rf"{name}': {ANOTHER_SHAPE}")
+                for name in ("transformer.wpe.weight", "lm_head.weight", "transformer.h.0.mlp.c_fc.bias")
+            ],
+            *[
+                (lambda state, value=value: state[NORM].fill_(value), f"'{NORM}': 12 of its 12 values are NaN or inf")
+                for value in (torch.nan, torch.inf)
+            ],
+            (lambda state: state.update({NORM: state[NORM].to(torch.int8)}), f"'{NORM}': {ANOTHER_DTYPE}"),
+        ],
+    )
+    def test_tensors_that_are_not_those_of_the_model(self, gpt2, change, message):
+        change_weights(gpt2, change)
+        refused(gpt2, message)
 
     @pytest.mark.parametrize("size", [10**13, 10**25])
     @pytest.mark.parametrize(
@@ -195,20 +195,6 @@ class TestWeights:
     def test_a_size_beyond_all_memory(self, gpt2, field, tensor, size):
         change_config(gpt2, **{field: size})
         refused(gpt2, rf"tensor '{tensor}'(: expected shape \(.*{size}.*\), got|.* is missing)")
-
-    @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-    def test_no_numbers(self, gpt2, value):
-        change_weights(gpt2, lambda state: state["transformer.h.1.ln_2.weight"].fill_(value))
-        refused(gpt2, "tensor 'transformer.h.1.ln_2.weight': 12 of its 12 values are NaN or infinite")
-
-    def test_quantised(self, gpt2):
-        name = "transformer.wte.weight"
-        change_weights(gpt2, lambda state: state.update({name: state[name].to(torch.int8)}))
-        refused(gpt2, f"tensor '{name}': expected one of float64, .*, got torch.int8")
-
-    def test_a_tied_config_with_an_unembedding_of_its_own(self, gpt2):
-        change_config(gpt2, tie_word_embeddings=True)
-        refused(gpt2, "the config ties the embeddings, but 'lm_head.weight' and 'transformer.wte.weight' differ")
 
     def test_truncated_safetensors(self, gpt2):
         content = (gpt2 / "model.safetensors").read_bytes()
@@ -301,8 +287,3 @@ class TestPickles:
         refused(binary.parent, "expected a dictionary from names to tensors, but 1 is no name")
         torch.save([torch.ones(2)], binary)
         refused(binary.parent, "expected a dictionary of tensors, got list")
-
-    def test_a_sparse_tensor(self, binary):
-        state = random_gpt2().state_dict()
-        torch.save({**state, "transformer.wpe.weight": state["transformer.wpe.weight"].to_sparse()}, binary)
-        refused(binary.parent, "tensor 'transformer.wpe.weight' is stored as torch.sparse_coo; save it dense")

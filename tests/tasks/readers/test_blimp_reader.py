@@ -5,7 +5,6 @@ import datasets
 import pytest
 
 from interp.tasks.readers.blimp import BlimpItem, read_blimp
-from recipes.text import PARADIGMS
 
 FILE = "keys.jsonl"
 
@@ -28,18 +27,6 @@ def line(**changes):
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
-@pytest.mark.parametrize("paradigm", PARADIGMS)
-def test_reads_a_published_paradigm_whole(data_dir, paradigm):
-    items = list(read_blimp(data_dir / "blimp" / f"{paradigm}.jsonl"))
-    assert len(items) == 1000
-    assert len({item.pair_id for item in items}) == 1000
-    assert {item.uid for item in items} == {paradigm}
-    assert {item.one_prefix for item in items} == {"agreement_2" not in paradigm}
-    for item in items:
-        assert item.good.startswith(f"{item.prefix} {item.word_good}")
-        assert not item.one_prefix or item.bad.startswith(f"{item.prefix} {item.word_bad}")
-
-
 def test_all_67_published_paradigms_are_read_whole(data_dir):
     files = [path for path in data_dir.glob("blimp*/*.jsonl") if path.stem != "models_summary"]
     assert len(files) == 67
@@ -50,32 +37,6 @@ def test_all_67_published_paradigms_are_read_whole(data_dir):
         for item in items:
             assert item.prefix is None or item.good.startswith(f"{item.prefix} {item.word_good}")
             assert not item.one_prefix or item.bad.startswith(f"{item.prefix} {item.word_bad}")
-
-
-def test_reads_each_method(write):
-    two = line(
-        one_prefix_method=False,
-        two_prefix_method=True,
-        two_prefix_prefix_good="The keys",
-        two_prefix_prefix_bad="The key",
-        two_prefix_word="are",
-        sentence_bad="The key are on the table.",
-    )
-    whole = line(one_prefix_method=False)
-    one_prefix, two_prefix, sentences = read_blimp(write(line() + "\n" + two + whole.rstrip()))
-    assert one_prefix == BlimpItem(
-        uid="keys",
-        pair_id="7",
-        phenomenon="subject_verb_agreement",
-        good="The keys are on the table.",
-        bad="The keys is on the table.",
-        prefix="The keys",
-        word_good="are",
-        word_bad="is",
-    )
-    assert (two_prefix.prefix, two_prefix.word_good, two_prefix.word_bad) == ("The keys", "are", None)
-    assert (sentences.prefix, sentences.word_good, sentences.word_bad) == (None, None, None)
-    assert [item.one_prefix for item in (one_prefix, two_prefix, sentences)] == [True, False, False]
 
 
 def test_text_beyond_ascii_and_a_byte_order_mark(write):

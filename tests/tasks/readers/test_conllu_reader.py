@@ -111,44 +111,9 @@ def test_a_bad_file_is_one_clear_line(write, refusal, content, says):
     assert says in refusal(read_conllu, write(content))
 
 
-def test_spaces_in_a_row_end_no_column(write):
-    line = "1\tNew  York\tnew  york\tPROPN\t_\t_\t0\troot\t_\tGloss=big  town|Entity=(1-place)|Entity=(2-state)\n\n"
-    (document,) = read_conllu(write(line))
-    (word,) = document.sentences[0].words
-    assert (word.form, word.lemma, word.head, word.deprel) == ("New  York", "new  york", ROOT, "root")
-    assert [(each.entity, each.type) for each in document.mentions] == [("1", "place"), ("2", "state")]
-
-
 def test_what_misc_says_may_hold_an_equals_sign(write):
     (document,) = read_conllu(write(rows(0).replace("\t_\n", "\tEntity=(1-a=b)\n")))
     assert [(each.entity, each.type) for each in document.mentions] == [("1", "a=b")]
-
-
-EMPTY = "{}\t_\t_\tPRON\t_\t_\t_\t_\t{}\tEntity={}\n"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "covered"),
-    [("(1-person", "1)", (0, 1)), ("(1-person)", "(2-place)", None), ("(1[1/2]-person)", "(1[2/2])", None)],
-)
-def test_mentions_begin_and_end_at_empty_nodes(write, before, after, covered):
-    lines = EMPTY.format("0.1", "1:nsubj", before) + rows(0, 1).rstrip() + "\n" + EMPTY.format("2.1", "0.1:dep", after)
-    (document,) = read_conllu(write(lines))
-    assert [word.form for word in document.sentences[0].words] == ["w1", "w2"]
-    assert [each.words for each in document.mentions] == ([] if covered is None else [covered])
-
-
-@pytest.mark.parametrize(
-    ("opens", "closes", "covered"), [("1.1", "2", (1,)), ("1", "2.1", (0, 1)), ("1.1", "2.1", (1,)), ("2.1", "3", (2,))]
-)
-def test_a_mention_from_a_node_to_another_has_the_words_in_between(write, opens, closes, covered):
-    lines = []
-    for number in ("1", "1.1", "2", "2.1", "3"):
-        said = ["_", "_"] if "." in number else [str(int(number) - 1), "dep"]
-        entity = {opens: "Entity=(1-a", closes: "Entity=1)"}.get(number, "_")
-        lines.append("\t".join([number, "w", "_", "X", "_", "_", *said, "_", entity]))
-    (document,) = read_conllu(write("\n".join(lines)))
-    assert [each.words for each in document.mentions] == [covered]
 
 
 def test_a_multiword_token_s_entity_is_its_words(write):

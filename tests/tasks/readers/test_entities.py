@@ -50,12 +50,6 @@ def test_an_entity_within_itself():
     ]
 
 
-def test_a_discontinuous_mention_is_one():
-    assert mentions("(7[1/2]-person", "7[1/2])", None, "(7[2/2]-person)", heads=[3, 0, 3, ROOT]) == [
-        ("7", "person", (0, 1, 3), 3)
-    ]
-
-
 def test_the_first_part_says_the_type():
     assert mentions("(7[1/2]-person)", None, "(7[2/2])", heads=[ROOT, 0, 0]) == [("7", "person", (0, 2), 0)]
 

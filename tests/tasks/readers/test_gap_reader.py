@@ -1,8 +1,8 @@
 import pytest
 
+from analyses.coreference_heads.gap_reader import COLUMNS, GapCandidate, GapItem, read_gap
 from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.readers.gap import COLUMNS, GapCandidate, GapItem, read_gap
 
 FILE = "made_up.tsv"
 

@@ -8,19 +8,10 @@ against the text.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from interp.tasks.example import Span
+from interp.tasks.example import GENDERS, Gender, Span
 from interp.tasks.readers.sources import as_path, file_items, hub_items, is_hub, table_rows
-
-Gender = Literal["feminine", "masculine"]
-
-GENDERS: dict[str, Gender] = {
-    **dict.fromkeys(("she", "her", "hers"), "feminine"),
-    **dict.fromkeys(("he", "his", "him"), "masculine"),
-}
-"""By the pronoun in lower case."""
-
 
 COLUMNS = (
     *("ID", "Text", "Pronoun", "Pronoun-offset"),
