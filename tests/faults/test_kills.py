@@ -119,14 +119,14 @@ def killed_before(number, folder):
 
 @pytest.mark.slow
 def test_killed_before_every_operation_on_the_disk(tmp_path):
-    table = sweep(Run(tmp_path / "whole"), n=3).frame
+    table = sweep(Run(tmp_path / "whole"), n=3).examples
     expected, codes = whole_files(tmp_path / "whole"), []
     for number in range(10**6):
         folder = tmp_path / str(number)
         child = begun(killed_before, number, folder)
         child.join()
         codes.append(child.exitcode)
-        pd.testing.assert_frame_equal(sweep(Run(folder), n=3).frame, table, check_exact=True)
+        pd.testing.assert_frame_equal(sweep(Run(folder), n=3).examples, table, check_exact=True)
         assert whole_files(folder) == expected, f"killed before operation {number}"
         if child.exitcode == 0:
             break

@@ -36,7 +36,7 @@ class TestDamage:
         assert [each.split(": ")[0] for each in said] == [str(folder / "frame.parquet"), *map(str, parts[1:4])]
         assert measured == [1, 2, 3, 4]
         assert whole_files(tmp_path) == before
-        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
+        pd.testing.assert_frame_equal(again.examples, whole.examples, check_exact=True)
 
     def test_another_runs_part_does_not_pass_for_its_own(self, tmp_path, measured, caplog):
         sweep(Run(tmp_path / "one"))
@@ -60,7 +60,7 @@ class TestDamage:
         again = sweep(Run(tmp_path))
         assert f"{path}: damaged or missing, and made anew" in caplog.text
         assert path.read_bytes() == before
-        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
+        pd.testing.assert_frame_equal(again.examples, whole.examples, check_exact=True)
 
     @pytest.mark.parametrize("fresh", [False, True])
     @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
@@ -141,7 +141,7 @@ class TestDamage:
         with monkeypatch.context() as patched:
             patched.setattr(pq, "ParquetFile", gone)
             assert RunFolder(folder, Record.read(folder)).result() is None
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, whole.frame, check_exact=True)
+        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).examples, whole.examples, check_exact=True)
 
     def test_what_a_killed_process_left_half_written_is_deleted(self, tmp_path):
         sweep(Run(tmp_path))

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]
 
 
 def _same(one, other):
-    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
+    pd.testing.assert_frame_equal(one.examples, other.examples, check_exact=True)
 
 
 def _names(root):
