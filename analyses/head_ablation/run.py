@@ -31,7 +31,7 @@ def effects(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
     """The effects of all tasks with their intervals, and as shares of the base run."""
     frames = []
     for name, each in compared.items():
-        found, base = each.effects(), each.frame["base"].mean()
+        found, base = each.effects(), each.examples["base"].mean()
         frames.append(found.assign(task=name, share=-found["effect"] / base))
     return pd.concat(frames, ignore_index=True)
 

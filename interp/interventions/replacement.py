@@ -25,7 +25,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -35,9 +35,6 @@ from interp.interventions.provenance import origin_of
 from interp.interventions.rows import Batch, Row, read_source
 from interp.model.sites import Site
 from interp.model.weights import hash_of_tensors
-
-Kind = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
-DRAWS = 4
 
 
 @runtime_checkable

@@ -15,10 +15,9 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.errors import LoadError
-from interp.interventions.sweep import Asking
 from interp.runs.executors import HERE
 from interp.runs.key import FRAME
-from interp.runs.run import PartKind, Run, called, stream_parts
+from interp.runs.run import Asking, PartKind, Run, called, stream_parts
 from interp.runs.run_folder import Finished, RunFolder
 
 AnyAnswer = TypeVar("AnyAnswer")

@@ -12,7 +12,6 @@ The key is the hash of the request and the program. It names the run's folder, i
 """
 
 import hashlib
-import math
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -22,9 +21,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import numpy as np
-
 from interp.errors import InputError
+from interp.hashing import canonical, plain
 from interp.runs.files import read_signed, signed, wrong_file
 from interp.source import PACKAGE, changed, modules
 
@@ -122,8 +120,6 @@ class Record:
     @cached_property
     def question(self) -> str:
         """Hash of what was asked; the same for all its generations."""
-        from interp.interventions.provenance import canonical  # with torch, which the command line's help does without
-
         return hashlib.sha256(canonical(self.asked).encode()).hexdigest()[:KEY_DIGITS]
 
     @property
@@ -187,17 +183,6 @@ class Result:
         if not tables and facts.get("answers") != []:  # an answer without tables says so
             raise wrong_file(folder / RESULT, _RESULT, _ADVICE)
         return cls(facts, tables, parts)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: names are strings, and NaN and infinity become None."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _are_tables(given: Any) -> TypeGuard[dict[str, str]]:

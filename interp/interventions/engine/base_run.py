@@ -6,10 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.interventions.metrics import Answers, MetricName, RowScores, Scores, score
+from interp.interventions.metrics import Answers, RowScores, Scores, score
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.options import MetricName
 from interp.residual.activations import read
 
 FinalStream = Float[Tensor, "row answer_pos d_model"]
