@@ -107,11 +107,7 @@ class Terms:
         return cls(threads, arithmetic(), program())
 
     def accept(self) -> None:
-        """Apply them to this process.
-
-        Raises:
-            InputError: This process runs another program.
-        """
+        """Apply them to this process."""
         require_program(self.program)
         torch.set_num_threads(self.threads)
         set_arithmetic(self.arithmetic)
@@ -126,11 +122,7 @@ class Held:
         self._work: Any = None
 
     def run(self, job: Any) -> Any:
-        """Do one job.
-
-        Raises:
-            InputError: This process runs another program than who asks, or lacks what the work is made of.
-        """
+        """Do one job."""
         if self._work is None:
             self._terms.accept()
             _begin_anew(self._script)
@@ -165,11 +157,7 @@ class Workers:
     """
 
     def __init__(self, work: Any, n: int, threads: int):
-        """Prepare `n` workers with `threads` each.
-
-        Raises:
-            InputError: The work cannot be sent to another process, or there is too little shared memory for it.
-        """
+        """Prepare `n` workers with `threads` each."""
         self._n, self._terms = n, Terms.of_this_process(threads)
         packed = pack(work)
         self._script = _script() if b"__main__" in packed.data else {}
