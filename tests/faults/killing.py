@@ -22,17 +22,12 @@ def seconds_of(call, folder):
     return time.perf_counter() - started
 
 
-def killed(call, root, times, longest, seed=0):
+def killed(call, root, times, longest, look=lambda folder: None):
     """Folders in which the call was made, killed and made again until it ended well; the kills that hit it, by folder.
 
-    Args:
-        call: Is given a folder.
-        root: Of the folders.
-        times: How often it is killed.
-        longest: Seconds until it is, at most.
-        seed: Of the moments.
+    It is killed so many `times` in all, each after `longest` seconds at most; `look` sees each folder then.
     """
-    generator, kills = np.random.default_rng(seed), {root / "0": 0}
+    generator, kills = np.random.default_rng(0), {root / "0": 0}
     left = times
     while True:
         folder = root / str(len(kills) - 1)
@@ -40,6 +35,7 @@ def killed(call, root, times, longest, seed=0):
         child.join(generator.uniform(0, longest) if left else None)
         child.kill()
         child.join()
+        look(folder)
         if child.exitcode == 0 and not left:
             return kills
         if child.exitcode == 0:
