@@ -12,7 +12,7 @@ import pyarrow as pa
 import torch
 
 from interp.errors import AuditError, InputError
-from interp.interventions.parts import COLUMNS, Part, PartScores
+from interp.interventions.parts import COLUMNS, PartScores
 from interp.interventions.sweep_run import Answer, SweepRun
 from interp.runs.executors import HERE, Executor, Work, nobody
 from interp.runs.files import writing
@@ -27,23 +27,17 @@ Asking = Callable[[], Mapping[str, Any]]
 
 
 def root_of(given: str | os.PathLike[str] | None) -> Path:
-    """The folder of runs that is given, or the default one, as an absolute path.
+    """The folder of runs that is given, as an absolute path; None: ``$INTERP_RUNS``, or a folder of the user's own.
 
     Raises:
         InputError: It contains a null character.
     """
-    if given is not None and "\0" in os.fspath(given):
+    if given is None:
+        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+        given = os.environ.get("INTERP_RUNS") or os.path.join(data, "interp", "runs")
+    if "\0" in os.fspath(given):
         raise InputError(f"folder of runs {os.fspath(given)!r:.80}: expected a path, got one with a null character")
-    return default_root() if given is None else Path(os.path.expanduser(given)).absolute()
-
-
-def default_root() -> Path:
-    """``$INTERP_RUNS``, or a folder of the user's own."""
-    given = os.environ.get("INTERP_RUNS")
-    if given:
-        return Path(os.path.expanduser(given)).absolute()
-    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return Path(data) / "interp" / "runs"
+    return Path(os.path.expanduser(given)).absolute()
 
 
 @dataclass(frozen=True)
@@ -217,10 +211,6 @@ def called(about: Mapping[str, Any]) -> dict[str, Any]:
     return {name: about[name] for name in ("model", "device") if name in about}
 
 
-def _name(part: Part) -> str:
-    return f"{part.number:06d}"
-
-
 def _table(found: PartScores) -> pa.Table:
     facts = {_HALVINGS: str(found.halvings).encode(), _PROCESSOR: found.processor.encode()}
     return pa.table(dict(found.columns)).replace_schema_metadata(facts)
@@ -232,4 +222,4 @@ def _scores(part: str, table: pa.Table) -> PartScores:
     return PartScores(int(part), columns, int(facts[_HALVINGS]), facts[_PROCESSOR].decode())
 
 
-_PARTS = PartKind(_name, _table, _scores)
+_PARTS = PartKind(lambda part: f"{part.number:06d}", _table, _scores)
