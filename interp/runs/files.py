@@ -129,9 +129,10 @@ def from_json(kind: Any, value: Any) -> Any:
     if kind is Any:
         return value
     if is_dataclass(kind):
+        made: Any = kind
         hints = get_type_hints(kind)
         if isinstance(value, dict) and value.keys() == hints.keys():
-            return kind(**{name: from_json(hint, value[name]) for name, hint in hints.items()})
+            return made(**{name: from_json(hint, value[name]) for name, hint in hints.items()})
     elif origin is tuple:
         if isinstance(value, list):
             return tuple(from_json(args[0], each) for each in value)

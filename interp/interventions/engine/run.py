@@ -233,7 +233,7 @@ class Engine:
     def _scores(self, chunk: Chunk, base: BaseRun) -> list[CellScores]:
         wavefront = Wavefront(base, chunk)
         rows = torch.from_numpy(chunk.rows).to(base.final.device)
-        scores = base.readout.scores(wavefront.run(), base.answers.take(rows), rows)
+        scores = base.scores(wavefront.run(), rows)
         found = RowScores.of(scores, wavefront.squares(), wavefront.fired())
         unchanged = base.row_scores()
         return [
