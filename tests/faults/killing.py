@@ -1,5 +1,7 @@
-"""A process is killed at random moments and begun again, until it has been killed so many times."""
+"""A process is killed at random moments, again and again, or before each operation that the disk sees."""
 
+import os
+import signal
 import time
 from multiprocessing import get_context
 
@@ -44,3 +46,20 @@ def killed(call, root, times, longest, look=lambda folder: None):
         assert child.exitcode == -9, f"ended by itself: {child.exitcode}"
         kills[folder] += 1
         left -= 1
+
+
+def killed_before(number, call, *arguments):
+    """Make a call, and be killed before the operation of this number that the disk sees."""
+    operations = iter(range(10**6))
+
+    def counting(operation):
+        def counted(*arguments, **options):
+            if next(operations) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return operation(*arguments, **options)
+
+        return counted
+
+    for name in ("open", "replace", "fsync", "unlink", "rmdir", "mkdir"):
+        setattr(os, name, counting(getattr(os, name)))
+    call(*arguments)

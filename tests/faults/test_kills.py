@@ -1,6 +1,5 @@
 """Killed at random moments, again and again: nothing is lost, nothing is doubled, and no part is done twice in vain."""
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runs"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibration"))
 from fake_jobs import fake_job
 from kept_sweeps import events, in_small_parts, sweep, total, whole_files
-from killing import begun, killed, seconds_of
+from killing import begun, killed, killed_before, seconds_of
 from stores import collected, files_of
 
 from interp.calibration.calibrate import Job, jobs_of, run_jobs
@@ -118,23 +117,6 @@ def test_a_killed_collection_goes_on(tmp_path, times, record_property):
     assert len(shards) > 2, "killed early and late"
 
 
-def killed_before(call, number, folder):
-    """A call that is killed before the operation of this number that the disk sees."""
-    operations = iter(range(10**6))
-
-    def counting(operation):
-        def counted(*arguments, **options):
-            if next(operations) == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return operation(*arguments, **options)
-
-        return counted
-
-    for name in ("replace", "fsync", "unlink", "rmdir", "mkdir"):
-        setattr(os, name, counting(getattr(os, name)))
-    call(folder)
-
-
 def small_sweep(folder):
     return sweep(Run(folder), n=3).examples.to_csv()
 
@@ -153,7 +135,7 @@ def test_killed_before_every_operation_on_the_disk(tmp_path, call, read):
     expected, codes = read(tmp_path / "whole"), []
     for number in range(10**6):
         folder = tmp_path / str(number)
-        child = begun(killed_before, call, number, folder)
+        child = begun(killed_before, number, call, folder)
         child.join()
         codes.append(child.exitcode)
         if call is small_collection:
