@@ -247,8 +247,7 @@ def collect(
     tell = progress or nobody
     with _collecting_into(Path(os.path.expanduser(out)).absolute()) as draft:
         (sample,) = word_activations(model, [_beginning(first)], _ordered(sites), pooling=pooling)
-        how: Any = {"pooling": pooling, "dtype": dtype, "shard_bytes": shard_bytes, "data_hash": data_hash}
-        request = _request(model, sample, **how)
+        request = _request(model, sample, dtype, shard_bytes, data_hash=data_hash, pooling=pooling)
         known = draft.known()
         if known is not None:
             known.request.require_same(request, draft.folder)
@@ -276,15 +275,9 @@ def _ordered(sites: Sequence[Site]) -> list[Site]:
 
 
 def _request(
-    model: Any,
-    sample: WordActivations[Passage],
-    *,
-    pooling: Pooling,
-    dtype: str | torch.dtype | None,
-    shard_bytes: int,
-    data_hash: str,
+    model: Any, sample: WordActivations[Passage], dtype: str | torch.dtype | None, shard_bytes: int, **given: Any
 ) -> Request:
-    """What is asked for, with the shapes and dtypes of a sample of the activations."""
+    """What is asked for, with the shapes and dtypes of a sample of the activations; the rest is `given`."""
     own = model_provenance(model)
     if own["model_hash"] is None:
         raise InputError(
@@ -292,17 +285,15 @@ def _request(
             "hash can tell from others; read it with word_activations"
         )
     require_told_by_weights(model, own["model"], "read it with word_activations")
-    given = reduce(torch.promote_types, (each.dtype for each in sample.values.values()))
-    kept = given if dtype is None else resolve_dtype(dtype)
+    own_dtype = reduce(torch.promote_types, (each.dtype for each in sample.values.values()))
+    kept = own_dtype if dtype is None else resolve_dtype(dtype)
     row_bytes = sum(each[0].numel() for each in sample.values.values()) * kept.itemsize
     return Request(
         model_hash=own["model_hash"],
         config_hash=own["config_hash"],
         tokenizer_hash=own["tokenizer_hash"],
         model_dtype=own["dtype"],
-        data_hash=data_hash,
         sites=tuple(StoredSite(site.name, site.layer, tuple(each.shape[1:])) for site, each in sample.values.items()),
-        pooling=pooling,
         dtype=str(kept).removeprefix("torch."),
         shard_rows=min(max(shard_bytes // row_bytes, 1), MOST_ROWS),
         computed={
@@ -312,4 +303,5 @@ def _request(
             **program(),
             **arithmetic(),
         },
+        **given,
     )
