@@ -64,7 +64,7 @@ class TestPrograms:
 
     def test_what_numbers_depend_on_is_looked_at(self):
         names = {path.relative_to(source.PACKAGE).as_posix() for path in source.modules()}
-        assert {"__init__.py", "model/attention.py", "runs/code.py"} <= names
+        assert {"__init__.py", "model/attention.py", "runs/key.py"} <= names
         assert not [name for name in names if name.startswith(("report/", "cli/"))]
         assert not source.changed()
 
