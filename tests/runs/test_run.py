@@ -234,9 +234,7 @@ def _second(folder):
 def test_a_known_answer_needs_no_reference_run(tmp_path, kind, monkeypatch):
     model, task = random_model(), random_task(lengths=(6,) * 8)
     first = interp.ablate(model, task, replacement=kind, run=tmp_path)
-    monkeypatch.setattr(
-        "interp.interventions.reference_set.activations_of", lambda *_: pytest.fail("references were run")
-    )
+    monkeypatch.setattr("interp.interventions.reference_set.activations_of", lambda *_: pytest.fail("it was run"))
     again = interp.ablate(model, task, replacement=kind, run=tmp_path)
     pd.testing.assert_frame_equal(first.examples, again.examples, check_exact=True)
     assert again.provenance == first.provenance
