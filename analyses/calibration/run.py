@@ -13,7 +13,8 @@ from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
 from interp.calibration.rates import decoys, false_tracks, outcomes, recall
 from interp.report.calibration import findings
 from interp.runs.executors import Local, Processes
-from interp.runs.run import Run, root_of
+from interp.runs.root import root_of
+from interp.runs.run import Run
 
 
 def costs(found: Calibration) -> pd.DataFrame:

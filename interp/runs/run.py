@@ -18,26 +18,13 @@ from interp.runs.executors import HERE, Executor, Work, nobody
 from interp.runs.files import writing
 from interp.runs.fresh import asked_together, generation_of, generations
 from interp.runs.key import FRAME, Record
+from interp.runs.root import root_of
 from interp.runs.run_folder import Finished, RunFolder
 
 _LOG = logging.getLogger(__name__)
 _HALVINGS, _PROCESSOR = b"halvings", b"processor"
 Asking = Callable[[], Mapping[str, Any]]
 """Gives all that an answer follows from, as values that JSON can hold. It may have to hash a model."""
-
-
-def root_of(given: str | os.PathLike[str] | None) -> Path:
-    """The folder of runs that is given, as an absolute path; None: ``$INTERP_RUNS``, or a folder of the user's own.
-
-    Raises:
-        InputError: It contains a null character.
-    """
-    if given is None:
-        data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-        given = os.environ.get("INTERP_RUNS") or os.path.join(data, "interp", "runs")
-    if "\0" in os.fspath(given):
-        raise InputError(f"folder of runs {os.fspath(given)!r:.80}: expected a path, got one with a null character")
-    return Path(os.path.expanduser(given)).absolute()
 
 
 @dataclass(frozen=True)
