@@ -63,12 +63,12 @@ def measured(model, task, workers, kept):
         ("ray", Ray(workers)),
     ):
         timed, started = Timed(executor), time.perf_counter()
-        tables.append(interp.ablate(model, task, replacement="zero", run=Run(kept / name, timed)).frame)
+        tables.append(interp.ablate(model, task, replacement="zero", run=Run(kept / name, timed)).examples)
         whole, ends = time.perf_counter() - started, timed.ends
         rows.append({"executor": name, "parts": len(ends), "seconds": whole})
         rows[-1]["a part"] = (ends[-1] - ends[0]) / (len(ends) - 1)
         started = time.perf_counter()
-        tables.append(interp.ablate(model, task, replacement="zero", run=kept / name).frame)
+        tables.append(interp.ablate(model, task, replacement="zero", run=kept / name).examples)
         rows[-1]["asked again"] = time.perf_counter() - started
     frame = pd.DataFrame(rows)
     frame["against processes"] = frame["a part"] / frame["a part"][1]

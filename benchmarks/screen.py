@@ -70,7 +70,7 @@ def main() -> None:
     result = interp.patch(model, task, site="z", by=("layer", "head", "pos"), screen=True)
     seconds, screen = time.perf_counter() - start, result.screen
     full = len(cells) * statistics.median(forwards)
-    recall, measured = screen.recall(), result.frame.groupby(list(result.labels)).ngroups
+    recall, measured = screen.recall(), result.examples.groupby(list(result.labels)).ngroups
     rows = [
         ["", ""],
         [f"{peer.name}, all {len(cells):,} cells, from {TIMED} of them", f"{full:,.0f} s"],

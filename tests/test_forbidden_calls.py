@@ -105,8 +105,13 @@ def test_only_what_is_made_legible_is_printed():
         called = {dotted(node.func, names) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         # Rich reads plain text as its markup.
         printing |= {path.relative_to(ROOT).as_posix() for each in called & (PRINTING | {"rich.text.Text"}) if each}
-    # __main__ speaks by itself only where what the others are made of is missing.
-    assert printing == {"interp/__main__.py", "interp/cli/saying.py", "interp/cli/terminal.py"}
+    # __main__ speaks by itself only where what the others are made of is missing; a page's cells are made legible.
+    assert printing == {
+        "interp/__main__.py",
+        "interp/cli/saying.py",
+        "interp/cli/terminal.py",
+        "interp/report/terminal.py",
+    }
 
 
 def test_templates_mark_nothing_but_their_own_files_as_safe():

@@ -13,10 +13,11 @@ import interp
 pytestmark = pytest.mark.unchecked
 
 ROOT = Path(__file__).resolve().parent.parent
-BASE = {"arguments", "errors", "options", "result", "shapes", "special_tokens"}
+BASE = {"arguments", "errors", "hashing", "options", "result", "shapes", "special_tokens"}
 MAY_IMPORT = {
     "arguments": {"errors"},
     "errors": set(),
+    "hashing": {"errors"},
     "shapes": set(),
     "special_tokens": set(),
     "options": {"arguments", "errors"},

@@ -13,7 +13,8 @@ from interp.calibration.calibrate import FULL, QUICK, Calibration, calibrate
 from interp.calibration.rates import decoys, false_tracks, outcomes, recall
 from interp.report.calibration import findings
 from interp.runs.executors import Local, Processes
-from interp.runs.run import Run, default_root
+from interp.runs.root import root_of
+from interp.runs.run import Run
 
 
 def costs(found: Calibration) -> pd.DataFrame:
@@ -34,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--runs", type=Path, default=default_root(), help="Where models that are done are kept.")
+    parser.add_argument("--runs", type=Path, default=root_of(None), help="Where models that are done are kept.")
     parser.add_argument("--seed", type=int, default=100_000, help="Of models that no rule was made on.")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()

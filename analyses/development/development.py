@@ -46,7 +46,7 @@ class Development:
     """What was found at every step.
 
     Attributes:
-        frame: ``HeadsReport.frame`` of every checkpoint, with its ``step`` in front.
+        frame: ``HeadsReport.summary()`` of every checkpoint, with its ``step`` in front.
         tasks: Likewise ``HeadsReport.tasks``.
         last: The report of the last checkpoint.
         unjudged: The steps that were left when it was interrupted; none where it was not.

@@ -31,7 +31,7 @@ def effects(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
     """The effects of all tasks with their intervals, and as shares of the base run."""
     frames = []
     for name, each in compared.items():
-        found, base = each.effects(), each.frame["base"].mean()
+        found, base = each.summary(), each.examples["base"].mean()
         frames.append(found.assign(task=name, share=-found["effect"] / base))
     return pd.concat(frames, ignore_index=True)
 
@@ -42,7 +42,7 @@ def heads_that_matter(table: pd.DataFrame) -> pd.DataFrame:
     Smaller effects are left out: their order says nothing. ``kinds`` counts those that pass the minimum.
     """
     named = table.assign(head=table["layer"].astype(str) + "." + table["head"].astype(str))
-    wide = named.pivot(index=["task", "head"], columns="kind", values="share")[list(KINDS)]
+    wide = named.pivot(index=["task", "head"], columns="replacement", values="share")[list(KINDS)]
     beyond = wide >= MINIMUM
     return wide[beyond.any(axis=1)].round(2).assign(kinds=beyond.sum(axis=1))
 
@@ -81,7 +81,7 @@ def draw(table: pd.DataFrame) -> Figure:
     axes = figure.subplots(1, len(TASKS), sharey=True)
     named = table.assign(head=table["layer"].astype(str) + "." + table["head"].astype(str))
     for ax, task in zip(axes, TASKS, strict=True):
-        wide = named[named["task"] == task].pivot(index="head", columns="kind", values="share")[list(KINDS)]
+        wide = named[named["task"] == task].pivot(index="head", columns="replacement", values="share")[list(KINDS)]
         sns.heatmap(wide, ax=ax, cmap="vlag", center=0, vmin=-1, vmax=1, cbar=task == TASKS[-1], square=True)
         ax.set(title=task, xlabel="", ylabel="head" if task == TASKS[0] else "")
     return figure

@@ -26,7 +26,8 @@ def best_heads(folder: Path, n: int) -> pd.DataFrame:
         interp.heads(model, [interp.load_task(task, split=split, **asked) for task in TASKS], probes=False)
         for split in ("select", "test")
     )
-    most = chosen.frame.loc[chosen.frame.groupby("task")["effect"].idxmin()].set_index("task")[["layer", "head"]]
+    effects = chosen.summary()
+    most = effects.loc[effects.groupby("task")["effect"].idxmin()].set_index("task")[["layer", "head"]]
     base = report.tasks.set_index("task")
     whole = base["base"].where(base["base_low"] > 0)  # a share of what may be nothing says nothing
     rows = []

@@ -127,7 +127,7 @@ def executor_of(
 
 def _root(given: Path | None) -> Path | None:
     """The folder of runs; where nobody named one, and the user's own cannot be written, none, with a warning."""
-    from interp.runs.run import root_of
+    from interp.runs.root import root_of
 
     root = root_of(given)
     if given is not None:

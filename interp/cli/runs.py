@@ -291,7 +291,7 @@ def _require_this_program(run: "KnownRun") -> None:
 
 def _root(given: Path | None) -> Path:
     """The folder of runs."""
-    from interp.runs.run import root_of
+    from interp.runs.root import root_of
 
     return root_of(given)
 

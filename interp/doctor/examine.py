@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 import interp
 from interp.errors import plain
-from interp.runs.run import root_of
+from interp.runs.root import root_of
 
 if TYPE_CHECKING:
     import torch

@@ -13,10 +13,11 @@ from jaxtyping import Float, Int
 from interp.errors import AuditError
 from interp.interventions.hooked_runs import PlainRun
 from interp.interventions.intervention import Intervention
-from interp.interventions.metrics import Measured, MetricName, RowScores
+from interp.interventions.metrics import Measured, RowScores
 from interp.interventions.rows import Batch
 from interp.model.devices import place_of
 from interp.model.loading.agreement import TOLERANCE
+from interp.options import MetricName
 
 ROWS = 8
 """Rows that a cell is run on again, at most."""

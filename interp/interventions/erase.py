@@ -9,13 +9,14 @@ Belrose et al. (2023), "LEACE: perfect linear concept erasure in closed form".
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.devices import place_of
 from interp.model.sites import Site
@@ -52,15 +53,13 @@ class Eraser:
 
 
 @dataclass(frozen=True)
-class Erase:
+class Erase(Replacement):
     """Activations are mapped by erasers."""
 
     # by fold and site: every draw's packed erasers, one for each head where the site has heads
     maps: Mapping[tuple[int, Site], Float[Tensor, "draw ..."]] = field(repr=False)
-    draws: int  # how many erasers there are to average the effects of
-    kind: str = "erase"
-    from_source: bool = False
-    keeps: tuple[Site, ...] = ()
+    draws: int = field()  # how many erasers there are to average the effects of
+    kind: ClassVar[str] = "erase"
 
     def __post_init__(self) -> None:
         for _, site in self.maps:

@@ -33,7 +33,6 @@ from interp.interventions.metrics import (
     Answers,
     Fired,
     Measured,
-    MetricName,
     Outcome,
     RowScores,
     Squares,
@@ -41,6 +40,7 @@ from interp.interventions.metrics import (
 )
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.transformer import HookedTransformer
+from interp.options import MetricName
 from interp.residual.activations import require_points, require_run
 from interp.shapes import Residual, Tokens
 

@@ -16,7 +16,7 @@ scores by cell, draw and row, and adds them up.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ from torch import Tensor
 
 from interp.errors import InputError, suggest
 from interp.interventions.rows import Batch, Row
+from interp.options import MetricName
 
-MetricName = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
 AnswerLogits = Float[Tensor, "batch answer_pos d_vocab"]
 Squares = Float[np.ndarray, " row"]
 Fired = Int[np.ndarray, " row"]

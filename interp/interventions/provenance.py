@@ -3,7 +3,6 @@
 ``*_provenance`` is for whoever reads a result; ``*_asked`` is what a kept measurement is found by (``interp.Run``).
 """
 
-import hashlib
 import json
 import platform
 from collections import Counter
@@ -11,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from interp.errors import InputError
+from interp.hashing import hash_of_rows
 from interp.model.devices import arithmetic, place_of
 from interp.model.loading.bridge import (
     BRIDGE,
@@ -152,26 +151,3 @@ def task_asked(task: Task) -> dict[str, Any]:
         "units_hash": digest([task.units, *task.references]),
         "folds_hash": hash_of_rows(units),
     }
-
-
-def hash_of_rows(rows: Iterable[Any]) -> str:
-    """SHA-256 of values that JSON can hold, one a line."""
-    found = hashlib.sha256()
-    for row in rows:
-        found.update(canonical(row).encode() + b"\n")
-    return found.hexdigest()
-
-
-def canonical(value: Any) -> str:
-    """JSON that is the same for equal values: sorted keys, no spaces. Raises InputError for what JSON cannot hold."""
-    how: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
-    try:
-        return json.dumps(value, default=_plain, **how)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"run: expected numbers and texts to be asked for, got something else ({error})") from error
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} {value!r:.80}")

@@ -22,8 +22,6 @@ from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
 from interp.interventions.erase import Erase
 from interp.interventions.replacement import (
-    DRAWS,
-    Kind,
     Later,
     Mean,
     Means,
@@ -37,6 +35,7 @@ from interp.interventions.replacement import (
 from interp.interventions.rows import Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site
+from interp.options import ReplacementName
 from interp.tasks.task import Task
 
 
@@ -158,12 +157,12 @@ _MORE = "give more reference examples (interp.encode_task)"
 
 @documented
 def make_replacement(
-    kind: Kind | Means,
+    kind: ReplacementName | Means,
     model: Any,
     task: Task,
     *,
     sites: Sequence[Site],
-    draws: int = DRAWS,
+    draws: int = 4,
     seed: int = 0,
     memory_budget: int | None = None,
 ) -> Zero | Means | Resample:
@@ -187,8 +186,8 @@ def make_replacement(
         advice = "make it of all sites, for this task and metric, or give its name"
         require_made(kind, task_rows(task.metric, task.units), sites, advice)
         return kind
-    if kind not in get_args(Kind):
-        raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(Kind))}")
+    if kind not in get_args(ReplacementName):
+        raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(ReplacementName))}")
     draws = whole_number("draws", draws, expected="a whole number of at least 1")
     if kind == "zero":
         return Zero()
@@ -218,7 +217,7 @@ def make_replacement(
     return Resample(later(_of_donors, donors), donors, draws, hash_of(references))
 
 
-def mean_of_positions(task: Task) -> Kind:
+def mean_of_positions(task: Task) -> ReplacementName:
     """The kind of mean that keeps what a head writes by position or, where positions differ, by template."""
     try:
         check_aligned(task_rows(task.metric, task.units), reference_rows(task))

@@ -24,8 +24,8 @@ patching" (how these differ).
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -36,82 +36,56 @@ from interp.interventions.rows import Batch, Row, read_source
 from interp.model.sites import Site
 from interp.model.weights import hash_of_tensors
 
-Kind = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
-DRAWS = 4
 
-
-@runtime_checkable
-class Replacement(Protocol):
-    """Where new values come from.
+class Replacement:
+    """Where new values come from; unless it says otherwise, they take the place of what was there.
 
     Attributes:
         kind: Its name.
         draws: How many different replacements there are to average the effects of.
         from_source: Whether the values are those of ``Row.source``, and so the row's own up to where the tokens differ.
-        keeps: Activations of a batch that it keeps while cells are run.
-        breadth: How many numbers its values have for each number that they change.
-        identity: Equal for those that have the same values for the same model and rows, in other processes, too; None
-            where nobody can tell.
     """
 
-    @property
-    def kind(self) -> str: ...  # noqa: D102
-
-    @property
-    def draws(self) -> int: ...  # noqa: D102
-
-    @property
-    def from_source(self) -> bool: ...  # noqa: D102
-
-    @property
-    def keeps(self) -> tuple[Site, ...]: ...  # noqa: D102
-
-    @property
-    def breadth(self) -> int: ...  # noqa: D102
-
-    @property
-    def identity(self) -> str | None: ...  # noqa: D102
-
-    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
-        """What new activations at `site` are made of, in a shape that broadcasts to it, perhaps with axes within."""
-        ...
-
-    def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """What `old` becomes with `values`, in a shape that broadcasts to it; `old` stays as it is."""
-        ...
-
-    def group(self, row: Row, draw: int) -> Hashable:
-        """Equal for rows that get equal values where they have read equal tokens; None where nothing is known."""
-        ...
-
-
-class InPlace:
-    """Values take the place of what was there; by default one draw, of no other run, with nothing kept."""
-
     kind: str
-    breadth: ClassVar[int] = 1
     draws: int = 1
-    from_source: ClassVar[bool] = False
+    from_source: bool = False
 
     @property
     def keeps(self) -> tuple[Site, ...]:
-        """Nothing is kept."""
+        """Activations of a batch that it keeps while cells are run."""
         return ()
 
     @property
+    def breadth(self) -> int:
+        """How many numbers its values have for each number that they change."""
+        return 1
+
+    @property
     def identity(self) -> str | None:
-        """Nobody can tell, unless it says so."""
+        """Equal for those that have the same values for the same model and rows, in other processes, too.
+
+        None where nobody can tell.
+        """
         return None
 
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
+        """What new activations at `site` are made of, in a shape that broadcasts to it, perhaps with axes within."""
+        raise NotImplementedError
+
     def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """The values, whatever there was."""
+        """What `old` becomes with `values`, in a shape that broadcasts to it; `old` stays as it is."""
         return values
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Equal for rows that get equal values where they have read equal tokens; None where nothing is known."""
+        return None
 
 
 class Later(Mapping[Any, Float[Tensor, "..."]]):
     """Activations of `model` that are computed when the first of them is asked for, so that a kept result needs none.
 
     The last bits depend on the `memory_budget`, the bytes that are held meanwhile; None for the device's default.
+    Another process gets them computed, with the ``origin_of`` the model in its place.
     """
 
     def __init__(
@@ -133,24 +107,12 @@ class Later(Mapping[Any, Float[Tensor, "..."]]):
         return len(self._computed)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Sent to another process with everything computed."""
-        return Computed, (dict(self._computed), origin_of(self.model), self.memory_budget)
-
-
-class Computed(dict[Any, Float[Tensor, "..."]]):
-    """A ``Later`` in another process; its ``model`` is the ``origin_of`` the one that computed it."""
-
-    def __init__(self, values: Mapping[Any, Float[Tensor, "..."]], model: str, memory_budget: int | None):
-        super().__init__(values)
-        self.model, self.memory_budget = model, memory_budget
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As it is."""
-        return Computed, (dict(self), self.model, self.memory_budget)
+        origin = self.model if isinstance(self.model, str) else origin_of(self.model)
+        return Later, (partial(dict, dict(self._computed)), origin, self.memory_budget)
 
 
 @dataclass(frozen=True)
-class Zero(InPlace):
+class Zero(Replacement):
     """Every value becomes 0."""
 
     kind: ClassVar[str] = "zero"
@@ -171,7 +133,7 @@ class Zero(InPlace):
 
 
 @dataclass(frozen=True)
-class Averaged(InPlace):
+class Averaged(Replacement):
     """Values are averages over a reference set."""
 
     # by the rows' group and site, without the axis of the batch
@@ -230,7 +192,7 @@ Means = Mean | PositionalMean
 
 
 @dataclass(frozen=True)
-class Resample(InPlace):
+class Resample(Replacement):
     """The activation of another reference example of the same template and length.
 
     Attributes:
@@ -265,7 +227,7 @@ class Resample(InPlace):
 
 
 @dataclass(frozen=True)
-class Patch(InPlace):
+class Patch(Replacement):
     """The same activation in another run: that of ``Row.source``.
 
     The last batch's activations are kept, so that one forward pass serves all cells.
@@ -308,7 +270,7 @@ class Patch(InPlace):
 
 
 @dataclass(frozen=True)
-class Add:
+class Add(Replacement):
     """Something is added."""
 
     # what, from the site and the batch; in a shape that broadcasts to the site's
@@ -319,8 +281,6 @@ class Add:
     # what is added, in words that nothing else is called by; None where the sweep is not to be kept
     identity: str | None = None
     kind: ClassVar[str] = "add"
-    draws: ClassVar[int] = 1
-    breadth: ClassVar[int] = 1
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """What is added."""
@@ -330,10 +290,6 @@ class Add:
         """The sum."""
         return old + values
 
-    def group(self, row: Row, draw: int) -> Hashable:
-        """Nothing is known."""
-        return None
-
 
 def _is_ours(replacement: object) -> bool:
     """Whether its class is this package's, and not a subclass that somebody has made."""
@@ -342,14 +298,14 @@ def _is_ours(replacement: object) -> bool:
 
 def _told(activations: Mapping[Any, Float[Tensor, "..."]]) -> str:
     """What tells activations from others of the same reference set and model: their hash, where they are given."""
-    if isinstance(activations, Later | Computed):
+    if isinstance(activations, Later):
         return "" if activations.memory_budget is None else f" within {activations.memory_budget} bytes"
     return f" given as {hash_of_tensors({repr(key): value for key, value in activations.items()})}"
 
 
 def sources_of(replacement: Replacement) -> list[Any]:
     """The models that its values come from; of what was computed in another process, their ``origin_of``."""
-    held = [each.model for each in vars(replacement).values() if isinstance(each, Later | Computed)]
+    held = [each.model for each in vars(replacement).values() if isinstance(each, Later)]
     return [*held, replacement.model] if isinstance(replacement, Patch) else held
 
 

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.devices import place_of
+from interp.options import Direction
 from interp.residual.activations import read
 from interp.shapes import Tokens
 from interp.tasks.alignment import corresponding
 from interp.tasks.task import EncodedExample, Task, Unit
 
 BATCH_SIZE = 256
-Direction = Literal["denoise", "noise"]
 Source = Literal[Direction, "word"]
 """Where activations are patched in from: the unit's other example, or the one in which the related word is another."""
 

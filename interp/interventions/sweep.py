@@ -13,10 +13,8 @@ nothing warns, and so do different heads with bit-identical results: a silent no
 wrong result in this field.
 """
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -29,11 +27,12 @@ from interp.claims.effects import DIFFERENCES
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.intervention import Cell, warn_of_no_ops
-from interp.interventions.metrics import MetricName, check_metric
-from interp.interventions.provenance import model_provenance, task_provenance, task_shown
+from interp.interventions.metrics import check_metric
+from interp.interventions.provenance import task_shown
 from interp.interventions.rows import Source
-from interp.interventions.sweep_run import Progress, SweepRun
+from interp.interventions.sweep_run import Answer, Progress, SweepRun
 from interp.model.devices import ordinary_modes
+from interp.options import MetricName
 from interp.result import Result
 from interp.tasks.task import Task
 
@@ -143,66 +142,12 @@ _MEANS = {
 _SUMMARY = ("effect", "low", "high", "p", "p_adjusted", *_MEANS, "n_units", "n_clusters")
 
 
-Asking = Callable[[], Mapping[str, Any]]
-"""Gives all that a sweep's numbers follow from, as values that JSON can hold. It may have to hash a model."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A finished sweep: ``frame`` and ``provenance`` of its ``SweepResult``."""
-
-    frame: pd.DataFrame
-    provenance: Mapping[str, Any]
-
-
-class Kept(Protocol):
-    """The place of one sweep."""
-
-    def answer(self) -> Answer | None:
-        """The finished sweep; None where there is something to measure."""
-        ...
-
-    def measure(self, run: SweepRun) -> None:
-        """Bring every part of the sweep to `run`: those that are kept, and those that are measured now."""
-        ...
-
-    def finish(self, answer: Answer) -> Answer:
-        """Keep the finished sweep; returns it as it will be given from here on."""
-        ...
-
-
 class Keeper(Protocol):
-    """Has a place for every sweep (``interp/runs/``)."""
+    """Has sweeps measured, and keeps them (``interp.Run``)."""
 
-    def open(self, asked: Asking, about: Mapping[str, Any]) -> AbstractContextManager[Kept]:
-        """The place of the sweep that `asked` describes, locked while the context lasts; `about` is kept beside it."""
+    def sweep(self, run: SweepRun) -> Answer:
+        """The answer to ``run.request()``: what is kept, or what ``run.answer(...)`` gives, which is kept then."""
         ...
-
-
-class Here:
-    """Measures in this process, and keeps nothing."""
-
-    def open(self, asked: Asking, about: Mapping[str, Any]) -> AbstractContextManager["Here"]:
-        """Nothing to be locked."""
-        return nullcontext(self)
-
-    def answer(self) -> None:
-        """Nothing is kept."""
-
-    def measure(self, run: SweepRun) -> None:
-        """Measure cell by cell, so that an interrupt loses one batch at most."""
-        run.processors.add(run.work.processor)
-        for part in run.work.parts():
-            before = run.work.halvings
-            try:
-                for scores in run.work.measured(part):
-                    run.take(scores)
-            finally:
-                run.halvings += run.work.halvings - before
-
-    def finish(self, answer: Answer) -> Answer:
-        """It stays as it is."""
-        return answer
 
 
 @dataclass(frozen=True)
@@ -253,32 +198,12 @@ class Sweep:
         asked = task.metric if metric is None else metric
         check_metric(asked)
         options: dict[str, Any] = {"memory_budget": memory_budget, "plainly": plainly, "progress": progress}
-        sweep = SweepRun(model, task, self.cells, asked, direction, **options)
-        own = model_provenance(model)
-        with (run or Here()).open(lambda: sweep.request(own, seed), own) as kept:
-            answer = kept.answer() or self._measured(sweep, kept, {**own, **task_provenance(task)}, seed)
+        sweep = SweepRun(model, task, self.cells, asked, direction, seed=seed, **options)
+        answer = sweep.answer(sweep.measure_here) if run is None else run.sweep(sweep)
         labels = tuple(self.cells[0].labels)
         warn_of_no_ops(answer.frame, labels, twins=asked != "accuracy")
         shown = task_shown(task, getattr(model, "tokenizer", None), labels)
         return SweepResult(answer.frame, {**answer.provenance, **shown}, labels)
-
-    @staticmethod
-    def _measured(sweep: SweepRun, kept: Kept, about: Mapping[str, Any], seed: int) -> Answer:
-        """Measure what is not known yet, and audit it; interrupted, what is complete, unaudited."""
-        try:
-            sweep.prepare()
-            kept.measure(sweep)
-            audited = sweep.audit(seed)
-            complete = True
-        except KeyboardInterrupt:
-            if not sweep.any_complete:
-                raise
-            audited, complete = None, False
-            said = "interrupted: the result holds the examples that were complete, unaudited"
-            warnings.warn(said, RuntimeWarning, stacklevel=3)
-        how = {"audit": audited, "seed": seed, "complete": complete}
-        answer = Answer(sweep.frame(), {**about, **sweep.provenance(), **how})
-        return kept.finish(answer) if complete else answer
 
     def _check(self, model: Any, task: Task, direction: Source | None) -> None:
         if not self.cells or not task.units:

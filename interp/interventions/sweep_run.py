@@ -1,6 +1,8 @@
 """One sweep on one model and task: its batches, its request, and the frame of what was measured."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,26 +10,36 @@ import pandas as pd
 from jaxtyping import Bool
 
 from interp.errors import InputError
+from interp.hashing import hash_of_rows
 from interp.interventions.audit import audit
 from interp.interventions.engine.plan import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine, engine_model
 from interp.interventions.hooked_runs import CellScores, Plain
 from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
-from interp.interventions.metrics import Measured, MetricName
+from interp.interventions.metrics import Measured
 from interp.interventions.parts import SOURCE, UNCHANGED, SweepWork
-from interp.interventions.provenance import hash_of_rows, model_asked, origin_of, task_provenance
+from interp.interventions.provenance import model_asked, model_provenance, origin_of, task_provenance
 from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
+from interp.options import MetricName
 from interp.tasks.task import Task
 
 Progress = Callable[[int, int], None]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A finished sweep: the examples and the provenance of its ``SweepResult``."""
+
+    frame: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+
 class SweepRun:
-    """The measurements of one sweep, of which ``work`` is what there is to measure."""
+    """The measurements of one sweep: ``work`` is what there is to measure, ``own`` the model's provenance."""
 
     def __init__(
         self,
@@ -37,11 +49,12 @@ class SweepRun:
         metric: MetricName,
         direction: Source | None,
         *,
+        seed: int,
         memory_budget: int | None,
         plainly: bool,
         progress: Progress | None,
     ):
-        self._model, self._task, self._cells, self._asked = model, task, cells, metric
+        self._model, self._task, self._cells, self._asked, self._seed = model, task, cells, metric, seed
         self._direction, self._patched, self._progress = direction, direction is not None, progress
         # Accuracy is whether the task's own metric is above 0.
         self._metric: MetricName = task.metric if metric == "accuracy" else metric
@@ -71,6 +84,7 @@ class SweepRun:
         self._n_steps, self._done = len(self._batches) * sum(draws), 0
         self.halvings = 0  # how often memory ran out and less was run at once, wherever it was measured
         self.processors: set[str] = set()  # the kinds of CPU or GPU that measured
+        self.own = model_provenance(model)
 
     def _batched(self, rows: Sequence[Row]) -> list[Batch]:
         """Batches as large as the memory budget allows, shuffled: an interrupt leaves a mixture of lengths."""
@@ -80,7 +94,33 @@ class SweepRun:
             parts = [part for each in parts for part in each.split(self._sizes.rows_at_once(each.rows))]
         return [parts[number] for number in np.random.default_rng(0).permutation(len(parts))]
 
-    def prepare(self) -> None:
+    def answer(self, measure: Callable[[], None]) -> Answer:
+        """What `measure` brings to ``take``, audited; interrupted, what is complete, unaudited."""
+        try:
+            self._prepare()
+            measure()
+            audited, complete = self._audit(), True
+        except KeyboardInterrupt:
+            if not self._measured().any():
+                raise
+            audited, complete = None, False
+            said = "interrupted: the result holds the examples that were complete, unaudited"
+            warnings.warn(said, RuntimeWarning, stacklevel=3)
+        how = {"audit": audited, "seed": self._seed, "complete": complete}
+        return Answer(self._frame(), {**self.own, **task_provenance(self._task), **self._provenance(), **how})
+
+    def measure_here(self) -> None:
+        """Measure cell by cell, so that an interrupt loses one batch at most."""
+        self.processors.add(self.work.processor)
+        for part in self.work.parts():
+            before = self.work.halvings
+            try:
+                for scores in self.work.measured(part):
+                    self.take(scores)
+            finally:
+                self.halvings += self.work.halvings - before
+
+    def _prepare(self) -> None:
         """Compute all replacements' activations. Raises InputError where one was made for other sites or rows."""
         advice = (
             "make it of all sites of the sweep, and of the task as this metric runs it: "
@@ -102,18 +142,13 @@ class SweepRun:
         if self._progress is not None and self._done * n_cells % self._n_steps < n_cells:
             self._progress(self._done * n_cells // self._n_steps, n_cells)
 
-    @property
-    def any_complete(self) -> bool:
-        """Whether some unit is measured under every cell."""
-        return bool(self._measured().any())
-
     def _measured(self) -> Bool[np.ndarray, " example"]:
         """Which examples are measured under every cell and draw, with the others of their units."""
         units = example_labels(self._task)["unit"]
         missing = {row.example for row, done in zip(self.rows, self._found.complete, strict=True) if not done}
         return ~np.isin(units, units[list(missing)])
 
-    def frame(self) -> pd.DataFrame:
+    def _frame(self) -> pd.DataFrame:
         """One row per cell and example that is measured."""
         base = self._base.outcome(0, self._asked)
         outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
@@ -137,7 +172,7 @@ class SweepRun:
         frame = pd.DataFrame(found)
         return frame if there.all() else frame[there].reset_index(drop=True)
 
-    def provenance(self) -> dict[str, Any]:
+    def _provenance(self) -> dict[str, Any]:
         """How the numbers were made."""
         how: dict[str, Any] = {
             "metric": self._asked,
@@ -162,24 +197,24 @@ class SweepRun:
             "batches": len(self._batches),
         }
 
-    def audit(self, seed: int) -> dict[str, Any] | None:
+    def _audit(self) -> dict[str, Any] | None:
         """How far the plain way's numbers are off, on a sample; None where the plain way has measured."""
         if self._sizes is None:
             return None
         self.work.forget()
         cells = [each.interventions for each in self._cells]
         measured = (self._found, self._base, self._source if self._patched else None)
-        return audit(self._model, self._metric, self._batches, cells, measured, seed, self._sizes.budget)
+        return audit(self._model, self._metric, self._batches, cells, measured, self._seed, self._sizes.budget)
 
-    def request(self, own: Mapping[str, Any], seed: int) -> dict[str, Any]:
-        """All that the numbers follow from, as values that JSON can hold; `own` is the model's provenance."""
+    def request(self) -> dict[str, Any]:
+        """All that the numbers follow from, as values that JSON can hold."""
         _require_columns(self._cells)
         replacements = [each for each, _ in self._sites.values()]
         number = {name: at for at, name in enumerate(self._sites)}
         units = [[unit.cluster, len(unit.examples)] for unit in self._task.units]
         return {
             "kind": "sweep",
-            **model_asked(self._model, own),
+            **model_asked(self._model, self.own),
             **task_provenance(self._task),
             # A task of some of another's units has the other's hash.
             "rows_hash": hash_of_rows([*map(_as_asked, self.rows), units]),
@@ -193,7 +228,7 @@ class SweepRun:
             ),
             "metric": self._asked,
             "direction": self._direction,
-            "seed": seed,
+            "seed": self._seed,
             **self._plan(),
         }
 

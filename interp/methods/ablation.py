@@ -20,7 +20,7 @@ import numpy as np
 from interp.arguments import as_list, is_whole, named_arguments, numbers_below
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
-from interp.interventions.metrics import MetricName, check_metric
+from interp.interventions.metrics import check_metric
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement, Resample, Zero
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
@@ -35,6 +35,7 @@ from interp.options import (
     Components,
     GreedyOptions,
     MeasureOptions,
+    MetricName,
     PairwiseOptions,
     ReplacementName,
     SelfRepairOptions,

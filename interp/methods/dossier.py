@@ -39,7 +39,8 @@ from interp.options import HeadsOptions
 from interp.result import Result
 from interp.runs.caching import answered
 from interp.runs.key import LOG
-from interp.runs.run import Run, as_run, root_of
+from interp.runs.root import root_of
+from interp.runs.run import Run, as_run
 from interp.runs.run_folder import Log
 from interp.tasks.task import Task
 

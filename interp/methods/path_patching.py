@@ -16,7 +16,7 @@ Wang et al. (2022), "Interpretability in the wild: a circuit for indirect object
 appendix B; Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
 """
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
@@ -30,7 +30,8 @@ from torch import Tensor
 from interp.arguments import as_list
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
-from interp.interventions.rows import Batch, Row, read_source
+from interp.interventions.replacement import Replacement
+from interp.interventions.rows import Batch, read_source
 from interp.interventions.sweep import Cell, Progress
 from interp.methods.ablation import measure
 from interp.methods.patching import PatchResult
@@ -93,7 +94,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Arriving:
+class Arriving(Replacement):
     """A replacement: what a receiver reads, with what arrives along paths.
 
     Attributes:
@@ -104,9 +105,7 @@ class Arriving:
     paths: tuple[Path, ...]
     runs: Runs = field(repr=False)
     kind: ClassVar[str] = "path"
-    draws: ClassVar[int] = 1
     from_source: ClassVar[bool] = True
-    breadth: ClassVar[int] = 1
 
     @property
     def keeps(self) -> tuple[Site, ...]:
@@ -131,10 +130,6 @@ class Arriving:
     def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """What the receiver reads."""
         return values if self.runs.mlps == "recomputed" else old + values
-
-    def group(self, row: Row, draw: int) -> Hashable:
-        """Nothing is known."""
-        return None
 
 
 def _arriving(receiver: Node, paths: Sequence[Path], runs: Runs, batch: Batch) -> Residual:

@@ -20,10 +20,10 @@ from typing import Any, TypeVar, get_args
 
 from interp.arguments import as_list
 from interp.errors import InputError, InterpError, NotCarriedError, shown
-from interp.interventions.metrics import MetricName
 from interp.model.loading.bridge import why_no_head
 from interp.model.loading.modules import require_model
 from interp.model.positions import looks_back_only
+from interp.options import MetricName
 from interp.tasks.alignment import tokenize
 from interp.tasks.task import EncodedExample, Metric, Task, Unit
 

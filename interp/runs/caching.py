@@ -15,10 +15,9 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.errors import LoadError
-from interp.interventions.sweep import Asking
 from interp.runs.executors import HERE
 from interp.runs.key import FRAME
-from interp.runs.run import PartKind, Run, called, stream_parts
+from interp.runs.run import Asking, PartKind, Run, called, stream_parts
 from interp.runs.run_folder import Finished, RunFolder
 
 AnyAnswer = TypeVar("AnyAnswer")
@@ -27,18 +26,10 @@ AnyAnswer = TypeVar("AnyAnswer")
 def once(
     run: Run | None, asked: Asking, about: Mapping[str, Any], compute: Callable[[RunFolder | None], Finished]
 ) -> Finished:
-    """The answer to a request.
+    """The answer to the request that `asked` returns, all but the program that it follows from.
 
-    Args:
-        run: Where it is kept; None for nowhere.
-        asked: Returns all that it follows from, except the program; not called where nothing is kept.
-        about: Notes that are kept with it.
-        compute: Computes it; called with the folder of its parts, which is held, or None.
-
-    Raises:
-        InputError: No hash could tell the request from another.
-        OutputError: It cannot be kept, or another process computes it.
-        LoadError: It was written by another version of this program.
+    It is found in the folder of `run`, or else computed by `compute`, which gets the folder of its parts (None where
+    nothing is kept), and kept with the notes `about`.
     """
     if run is None:
         return compute(None)
@@ -142,21 +133,9 @@ def kept_frame(
     jobs: Mapping[str, Any],
     tell: Callable[[int], None],
 ) -> pd.DataFrame:
-    """The tables of several jobs, one below the other, each kept as it comes.
+    """The tables of several jobs, one below the other, each kept as it comes; the column ``job`` has their names.
 
-    Args:
-        run: Where they are kept, and who does them; None for nowhere, and this process.
-        asked: All that they follow from, except the program.
-        call: Makes a job's table; a function of a module.
-        jobs: By name: letters, digits, ``_``, ``-`` and ``.``.
-        tell: Called with the number of jobs that are done.
-
-    Returns:
-        In the order of the jobs, whose names are in the column ``job``.
-
-    Raises:
-        OutputError: They cannot be kept, or another process does them.
-        KeyboardInterrupt: Interrupted; what is done is kept.
+    `call`, a function of a module, makes a job's table; `tell` is called with the number of jobs that are done.
     """
     executor = HERE if run is None else run.executor
 

@@ -21,17 +21,11 @@ _BEGINNING = re.compile(rf"[0-9a-f]{{4,{KEY_DIGITS}}}|{KEY.pattern}")
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run in the folder of runs.
+    """A run in the folder of runs."""
 
-    Attributes:
-        folder: The run's own folder.
-        record: Its manifest; None where that cannot be read.
-        problem: Why the manifest or the result cannot be read; a damaged result is listed by ``damage``.
-    """
-
-    folder: Path
-    record: Record | None
-    problem: LoadError | None = None
+    folder: Path  # its own
+    record: Record | None  # its manifest; None where that cannot be read
+    problem: LoadError | None = None  # why the manifest or the result cannot be read; ``damage`` lists a damaged result
 
     @property
     def key(self) -> str:
@@ -70,64 +64,40 @@ class KnownRun:
         return Log(self.folder / LOG).begun() or datetime.fromtimestamp(written).astimezone()
 
     def opened(self) -> RunFolder:
-        """Its folder, to read from.
-
-        Raises:
-            LoadError: Its manifest cannot be read.
-        """
+        """Its folder, to read from."""
         if self.record is None:
             assert self.problem is not None, "it tells why there is no record"
             raise self.problem
         return RunFolder(self.folder, self.record)
 
     def damage(self) -> list[str]:
-        """What is wrong with each file; empty where all is well, or another version wrote the run.
-
-        Raises:
-            LoadError: A file cannot be read.
-        """
+        """What is wrong with each file; empty where all is well, or another version wrote the run."""
         if self.problem is not None:
             return [] if self.state == "other version" else [str(self.problem)]
         return [
             f"{name} is {'damaged' if (self.folder / name).exists() else 'missing'}" for name in self.opened().damage()
         ]
 
-    @property
-    def _resume(self) -> str:
-        return f"`interp runs resume {self.key} --runs {shlex.quote(str(self.folder.parent))}`"
-
     def table(self, name: str | None = None) -> pd.DataFrame:
-        """A finished table by its name; None for the main one.
-
-        Raises:
-            LoadError: It is not finished, or damaged.
-            InputError: No such table.
-        """
+        """A finished table by its name; None for the main one."""
+        resume = f"`interp runs resume {self.key} --runs {shlex.quote(str(self.folder.parent))}`"
         if self.state == "begun":
-            raise LoadError(f"run {self.key}: it is not finished; {self._resume} goes on with it")
+            raise LoadError(f"run {self.key}: it is not finished; {resume} goes on with it")
         known = self.opened().result()
         if known is None:
-            raise LoadError(f"{self.folder}: its tables are damaged; {self._resume} makes them anew")
+            raise LoadError(f"{self.folder}: its tables are damaged; {resume} makes them anew")
         name = name or (FRAME if FRAME in known.tables else next(iter(known.tables)))
         if name not in known.tables:
             raise InputError(f"run {self.key}: no table {name[:80]!r}; {suggest(name, known.tables)}")
         return known.tables[name]
 
     def remove(self) -> None:
-        """Delete it.
-
-        Raises:
-            OutputError: A process works on it, or it cannot be deleted.
-        """
+        """Delete it."""
         RunFolder(self.folder, self.record or Record({}, {})).remove()
 
 
 def runs_in(root: Path) -> list[KnownRun]:
-    """All runs in a folder of runs, the latest first.
-
-    Raises:
-        LoadError: It cannot be read.
-    """
+    """All runs in a folder of runs, the latest first."""
     try:
         folders = (
             [path for path in root.iterdir() if KEY.fullmatch(path.name) and path.is_dir()] if root.exists() else []
@@ -139,11 +109,7 @@ def runs_in(root: Path) -> list[KnownRun]:
 
 
 def find_run(root: Path, beginning: str) -> KnownRun:
-    """The run of this key, or the only one whose key begins like this.
-
-    Raises:
-        InputError: It is no beginning of a key, or of several or of none.
-    """
+    """The run of this key, or the only one whose key begins like this."""
     if not _BEGINNING.fullmatch(beginning):
         raise InputError(
             f"run {beginning[:40]!r}: expected 4 to {KEY_DIGITS} of the digits 0-9 a-f; see `interp runs ls`"

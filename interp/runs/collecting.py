@@ -13,7 +13,7 @@
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -27,32 +27,15 @@ from interp.interventions.provenance import model_provenance, require_told_by_we
 from interp.model.devices import arithmetic, documented, place_of, resolve_dtype
 from interp.model.sites import SITES, Site
 from interp.residual.collecting import Pooling, WordActivations, word_activations
-from interp.runs.executors import HERE, Executor
+from interp.runs.executors import HERE, Executor, nobody
 from interp.runs.files import locked, put, sha256_of, writing
 from interp.runs.key import program
-from interp.runs.shards import Progress, Shard, ShardContent, ShardFileBytes, ShardReader, nobody, shards_of
+from interp.runs.shards import Progress, Shard, ShardContent, ShardReader, shards_of
 from interp.runs.store import INDEX, ActivationStore, join_parts, write_part
 from interp.runs.store_manifest import MANIFEST, PARTIAL, Manifest, Request, ShardFile, StoredSite, require_undamaged
 from interp.tasks.passages import Passage
 
 STATE, LOCK = "state.json", "lock"
-
-
-@contextmanager
-def collecting_into(folder: Path) -> Iterator["StoreDraft"]:
-    """Lock a store's folder, which is made where there is none, and is gone afterwards if it has no complete shard.
-
-    Raises:
-        OutputError: It is a file, cannot be written, holds something else, or another process collects into it.
-        LoadError: It holds a store that is damaged.
-    """
-    draft = StoreDraft(folder)
-    with locked(draft.path(LOCK), folder):
-        try:
-            draft.clean()
-            yield draft
-        finally:
-            draft.end()
 
 
 def require_usable(folder: Path) -> None:
@@ -74,20 +57,28 @@ def require_usable(folder: Path) -> None:
         Manifest.read(folder / MANIFEST)
 
 
-class StoreDraft:
-    """A store that is being written."""
+@contextmanager
+def _collecting_into(folder: Path) -> Iterator["_Draft"]:
+    """Lock a store's folder, which is made where there is none, and is gone afterwards if it has no complete shard."""
+    draft = _Draft(folder)
+    with locked(draft.path(LOCK), folder):
+        try:
+            draft.clean()
+            yield draft
+        finally:
+            draft.end()
+
+
+class _Draft:
+    """The folder of a store that is being written."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self._partial = folder / PARTIAL
         self._made = [each for each in (folder, *folder.parents) if not each.exists()]
-        with self.writing():
+        with writing(folder):
             require_usable(folder)
             self._partial.mkdir(parents=True, exist_ok=True)
-
-    def writing(self) -> AbstractContextManager[None]:
-        """Turn what the system says against writing into an ``OutputError``."""
-        return writing(self.folder)
 
     def path(self, name: str) -> Path:
         """Where a file is written at first."""
@@ -98,11 +89,7 @@ class StoreDraft:
         self._replace(self.path(name), self.folder / name)
 
     def known(self) -> Manifest | None:
-        """What is in the store so far: that of its manifest, or of its state; None of a new one.
-
-        Raises:
-            LoadError: That is damaged.
-        """
+        """What is in the store so far: that of its manifest, or of its state; None of a new one."""
         for path in (self.folder / MANIFEST, self._partial / STATE):
             if path.exists():
                 return Manifest.read(path)
@@ -111,20 +98,14 @@ class StoreDraft:
     def write_state(self, state: Manifest) -> None:
         """Note which shards are complete; what was a complete store is none from here on."""
         draft = self.path(f"{STATE}.new")
-        with self.writing():
+        with writing(self.folder):
             draft.write_text(state.text(), encoding="utf-8")
             self._replace(draft, self._partial / STATE)
             (self.folder / MANIFEST).unlink(missing_ok=True)
 
-    def finish(self, manifest: Manifest) -> None:
-        """Make the store complete."""
-        with self.writing():
-            self.path(MANIFEST).write_text(manifest.text(), encoding="utf-8")
-            self.keep(MANIFEST)
-
     def clean(self) -> None:
         """Delete what a killed process left half-written."""
-        with self.writing():
+        with writing(self.folder):
             for path in self._partial.iterdir():
                 if path.name not in (STATE, LOCK):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -143,22 +124,16 @@ class StoreDraft:
                 folder.rmdir()
 
     def _replace(self, draft: Path, path: Path) -> None:
-        with self.writing():
-            # Safetensors makes files that nobody but their owner may read; the lock has the usual permissions.
-            shutil.copymode(self._partial / LOCK, draft)
-            put(draft, path)
+        # Safetensors makes files that nobody but their owner may read; the lock has the usual permissions.
+        shutil.copymode(self._partial / LOCK, draft)
+        put(draft, path)
 
 
 class StoreWriter:
-    """Writes a store, and goes on with one of which the shards `begun` were complete before.
+    """Writes a store, and goes on with one of which the shards `begun` were complete before."""
 
-    Raises:
-        LoadError: One of them is damaged.
-        OutputError: The folder cannot be written.
-    """
-
-    def __init__(self, draft: StoreDraft, request: Request, begun: Iterable[ShardFile]):
-        self._draft, self._request = draft, request
+    def __init__(self, draft: _Draft, request: Request, begun: Iterable[ShardFile]):
+        self._draft, self._request, self._folder = draft, request, draft.folder
         self._shards = {each.file: each for each in begun if (draft.folder / each.file).exists()}
         for each in self._shards.values():
             require_undamaged(draft.folder / each.file, each.sha256)
@@ -170,13 +145,7 @@ class StoreWriter:
         return Manifest(self._request, tuple(shard for _, shard in sorted(self._shards.items())), index)
 
     def write(self, passages: Iterable[Passage], model: Any, executor: Executor, progress: Progress) -> None:
-        """Have the missing shards computed and write them, until the store is complete.
-
-        Raises:
-            InputError, TaskError: As ``ShardReader.run`` and ``passage_index``, or what ``executor`` cannot do.
-            LoadError: The shards that were complete before are of other passages.
-            OutputError: The folder cannot be written.
-        """
+        """Have the missing shards computed and write them, until the store is complete."""
         done = sum(each.rows for each in self._shards.values())
         # Of this process's own shards more is known than when they end.
         reader = ShardReader(model, self._request, lambda rows: progress(done + rows))
@@ -185,26 +154,27 @@ class StoreWriter:
             done += shard.rows
             progress(done)
         if len(self._parts) < len(self._shards):
-            raise _of_others(max(self._begun), self._draft.folder)
-        self._finish()
+            raise _of_others(max(self._begun), self._folder)
+        with writing(self._folder):
+            join_parts([part for _, part in sorted(self._parts.items())], self._draft.path(INDEX))
+            index = sha256_of(self._draft.path(INDEX))
+            self._draft.keep(INDEX)
+            self._draft.path(MANIFEST).write_text(self._manifest(index).text(), encoding="utf-8")
+            self._draft.keep(MANIFEST)
 
     def _missing(self, passages: Iterable[Passage]) -> Iterator[Shard]:
         """The shards that are not there; of those that are, the words are compared and written."""
         for shard in shards_of(passages, self._request.shard_rows):
-            if shard.file in self._begun:
-                self._recognize(shard)
-            else:
+            if shard.file not in self._begun:
                 yield shard
+            elif self._shards[shard.file].read != shard.read:
+                raise _of_others(shard.file, self._folder)
+            else:
+                self._write_part(shard)
 
-    def _recognize(self, shard: Shard) -> None:
-        """Write the words of a shard that was complete before."""
-        if self._shards[shard.file].read != shard.read:
-            raise _of_others(shard.file, self._draft.folder)
-        self._write_part(shard)
-
-    def _write(self, shard: Shard, content: ShardContent | ShardFileBytes) -> None:
+    def _write(self, shard: Shard, content: ShardContent) -> None:
         """Write a shard's activations and its words."""
-        with self._draft.writing():
+        with writing(self._folder):
             content.write(self._draft.path(shard.file))
             digest = sha256_of(self._draft.path(shard.file))
             self._draft.keep(shard.file)
@@ -213,17 +183,9 @@ class StoreWriter:
         self._write_part(shard)
 
     def _write_part(self, shard: Shard) -> None:
-        part = self._draft.path(f"{shard.number}.parquet")
-        with self._draft.writing():
+        part = self._parts[shard.number] = self._draft.path(f"{shard.number}.parquet")
+        with writing(self._folder):
             write_part(shard, part)
-        self._parts[shard.number] = part
-
-    def _finish(self) -> None:
-        with self._draft.writing():
-            join_parts([part for _, part in sorted(self._parts.items())], self._draft.path(INDEX))
-            index = sha256_of(self._draft.path(INDEX))
-            self._draft.keep(INDEX)
-        self._draft.finish(self._manifest(index))
 
 
 def _of_others(file: str, folder: Path) -> LoadError:
@@ -283,10 +245,9 @@ def collect(
     if first is None:
         raise InputError("passages: expected words to be read, got none; take another corpus, or other features")
     tell = progress or nobody
-    with collecting_into(Path(os.path.expanduser(out)).absolute()) as draft:
+    with _collecting_into(Path(os.path.expanduser(out)).absolute()) as draft:
         (sample,) = word_activations(model, [_beginning(first)], _ordered(sites), pooling=pooling)
-        options: Any = {"pooling": pooling, "dtype": dtype, "shard_bytes": shard_bytes, "data_hash": data_hash}
-        request = _request(model, sample, **options)
+        request = _request(model, sample, dtype, shard_bytes, data_hash=data_hash, pooling=pooling)
         known = draft.known()
         if known is not None:
             known.request.require_same(request, draft.folder)
@@ -314,15 +275,9 @@ def _ordered(sites: Sequence[Site]) -> list[Site]:
 
 
 def _request(
-    model: Any,
-    sample: WordActivations[Passage],
-    *,
-    pooling: Pooling,
-    dtype: str | torch.dtype | None,
-    shard_bytes: int,
-    data_hash: str,
+    model: Any, sample: WordActivations[Passage], dtype: str | torch.dtype | None, shard_bytes: int, **given: Any
 ) -> Request:
-    """What is asked for, with the shapes and dtypes of a sample of the activations."""
+    """What is asked for, with the shapes and dtypes of a sample of the activations; the rest is `given`."""
     own = model_provenance(model)
     if own["model_hash"] is None:
         raise InputError(
@@ -330,17 +285,15 @@ def _request(
             "hash can tell from others; read it with word_activations"
         )
     require_told_by_weights(model, own["model"], "read it with word_activations")
-    given = reduce(torch.promote_types, (each.dtype for each in sample.values.values()))
-    kept = given if dtype is None else resolve_dtype(dtype)
+    own_dtype = reduce(torch.promote_types, (each.dtype for each in sample.values.values()))
+    kept = own_dtype if dtype is None else resolve_dtype(dtype)
     row_bytes = sum(each[0].numel() for each in sample.values.values()) * kept.itemsize
     return Request(
         model_hash=own["model_hash"],
         config_hash=own["config_hash"],
         tokenizer_hash=own["tokenizer_hash"],
         model_dtype=own["dtype"],
-        data_hash=data_hash,
         sites=tuple(StoredSite(site.name, site.layer, tuple(each.shape[1:])) for site, each in sample.values.items()),
-        pooling=pooling,
         dtype=str(kept).removeprefix("torch."),
         shard_rows=min(max(shard_bytes // row_bytes, 1), MOST_ROWS),
         computed={
@@ -350,4 +303,5 @@ def _request(
             **program(),
             **arithmetic(),
         },
+        **given,
     )

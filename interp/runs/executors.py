@@ -41,8 +41,8 @@ class Executor(Protocol):
         ...
 
 
-def nobody(_job: Any) -> None:
-    """Who does not want to know what is begun."""
+def nobody(_told: Any) -> None:
+    """Who does not want to know what is begun, or done."""
 
 
 @dataclass(frozen=True)

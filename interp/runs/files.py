@@ -10,8 +10,9 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,10 +56,7 @@ def _to_disk(path: Path) -> None:
 def locked(path: Path, folder: Path, what: str = "output folder") -> Iterator[None]:
     """Hold the lock file `path`, made where there is none; messages call what it locks `what` `folder`.
 
-    The system gives the lock up when the process that holds it is gone, however it ended.
-
-    Raises:
-        OutputError: Another process holds it, which is named, or it cannot be made.
+    The system gives the lock up when the process that holds it is gone. Raises OutputError where another one holds it.
     """
     with writing(folder, what):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)  # a link could lead to anybody's file
@@ -100,11 +98,9 @@ def signed(content: Mapping[str, Any]) -> str:
 
 
 def read_signed(path: Path, kind: str, version: int, what: str, advice: str) -> dict[str, Any]:
-    """Read a file that ``signed`` wrote, of format `kind` and `version`; `what` and `advice` are for the messages.
+    """What ``signed`` wrote into a file, of format `kind` and `version`; `what` and `advice` are for messages.
 
-    Raises:
-        OtherVersionError: It is of another version.
-        LoadError: It cannot be read, is of another kind, or damaged.
+    Raises OtherVersionError for another version, LoadError for what cannot be read, is of another kind, or damaged.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -121,7 +117,31 @@ def read_signed(path: Path, kind: str, version: int, what: str, advice: str) -> 
             f"{path}: {what} in version {shown(content.get('version'))}, this program reads {version}; use the version "
             "of interp that wrote it"
         )
-    return dict(content)
+    return {name: value for name, value in content.items() if name not in ("format", "version", "sha256")}
+
+
+def from_json(kind: Any, value: Any) -> Any:
+    """What was read, as a value of this type: a dataclass, a tuple, a mapping, a choice. Raises TypeError otherwise.
+
+    Nothing is converted: True is no number.
+    """
+    origin, args = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if is_dataclass(kind):
+        made: Any = kind
+        hints = get_type_hints(kind)
+        if isinstance(value, dict) and value.keys() == hints.keys():
+            return made(**{name: from_json(hint, value[name]) for name, hint in hints.items()})
+    elif origin is tuple:
+        if isinstance(value, list):
+            return tuple(from_json(args[0], each) for each in value)
+    elif origin is Mapping:
+        if isinstance(value, dict):
+            return {name: from_json(args[1], each) for name, each in value.items()}
+    elif value in args if origin is Literal else type(value) in (args or (kind,)):
+        return value
+    raise TypeError(f"expected {kind}, got {value!r:.80}")
 
 
 def wrong_file(path: Path, what: str, advice: str) -> LoadError:

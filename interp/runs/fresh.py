@@ -40,9 +40,7 @@ _together: ContextVar[_Together | None] = ContextVar("together", default=None)
 def asked_together(root: Path | None = None, generation: int = 0) -> Iterator[None]:
     """Questions that are asked anew in the block are one generation; in an outer block, they are of that one's.
 
-    Args:
-        root: A folder of runs in which a generation is to be gone on with.
-        generation: Its number; 0 for a new one, or the one that the first question has begun.
+    In the folder of runs `root`, `generation` is gone on with; 0 is a new one, or what the first question has begun.
     """
     if _together.get() is not None and not generation:
         yield
@@ -59,11 +57,7 @@ def asked_together(root: Path | None = None, generation: int = 0) -> Iterator[No
 
 
 def generation_of(root: Path, question: str | None = None) -> int:
-    """The present block's generation in a folder of runs, which its first question begins, or goes on with.
-
-    Raises:
-        OutputError: Another process asks it anew, or the folder cannot be written.
-    """
+    """The present block's generation in a folder of runs, which its first question begins, or goes on with."""
     block = _together.get()
     assert block is not None, "it is asked for in a block"
     if question is not None and root not in block.marks:

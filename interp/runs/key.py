@@ -12,20 +12,18 @@ The key is the hash of the request and the program. It names the run's folder, i
 """
 
 import hashlib
-import math
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeGuard
-
-import numpy as np
+from typing import Any
 
 from interp.errors import InputError
-from interp.runs.files import read_signed, signed, wrong_file
+from interp.hashing import canonical, plain
+from interp.runs.files import from_json, read_signed, signed, wrong_file
 from interp.source import PACKAGE, changed, modules
 
 MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "log.jsonl", "lock"
@@ -122,8 +120,6 @@ class Record:
     @cached_property
     def question(self) -> str:
         """Hash of what was asked; the same for all its generations."""
-        from interp.interventions.provenance import canonical  # with torch, which the command line's help does without
-
         return hashlib.sha256(canonical(self.asked).encode()).hexdigest()[:KEY_DIGITS]
 
     @property
@@ -165,7 +161,7 @@ class Result:
 
     facts: Mapping[str, Any]
     tables: Mapping[str, str]
-    parts: Sequence[str]
+    parts: tuple[str, ...]
 
     def text(self, key: str) -> str:
         """Content of ``result.json`` of the run with this key."""
@@ -180,33 +176,16 @@ class Result:
             LoadError: There is none, it is damaged, of another run or version.
         """
         content = read_signed(folder / RESULT, RESULT_FORMAT, RESULT_VERSION, _RESULT, _ADVICE)
-        facts, tables, parts = (content.get(name) for name in ("facts", "tables", "parts"))
-        ours = content.get("key") == key
-        if not ours or not isinstance(facts, dict) or not _are_tables(tables) or not _are_parts(parts):
+        try:
+            ours = content.pop("key", None) == key
+            found: Result = from_json(cls, content)
+        except TypeError:
+            ours = False
+        # No name leads out of the folder, and an answer without tables says so.
+        if not ours or not (
+            all(map(TABLE.fullmatch, found.tables))
+            and all(map(PART.fullmatch, found.parts))
+            and (found.tables or found.facts.get("answers") == [])
+        ):
             raise wrong_file(folder / RESULT, _RESULT, _ADVICE)
-        if not tables and facts.get("answers") != []:  # an answer without tables says so
-            raise wrong_file(folder / RESULT, _RESULT, _ADVICE)
-        return cls(facts, tables, parts)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it: names are strings, and NaN and infinity become None."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _are_tables(given: Any) -> TypeGuard[dict[str, str]]:
-    """Whether these are table names, which cannot lead out of the folder, with hashes."""
-    return isinstance(given, dict) and all(
-        TABLE.fullmatch(name) is not None and isinstance(digest, str) for name, digest in given.items()
-    )
-
-
-def _are_parts(given: Any) -> TypeGuard[list[str]]:
-    """Whether these are file names of parts, which cannot lead out of the folder."""
-    return isinstance(given, list) and all(isinstance(each, str) and PART.fullmatch(each) for each in given)
+        return found

@@ -39,11 +39,7 @@ def received(data: bytes, buffers: Sequence[memoryview] = ()) -> Any:
 
 
 def pack(work: Any) -> Packed:
-    """Pickle some work.
-
-    Raises:
-        InputError: It holds something that cannot be sent to another process.
-    """
+    """Pickle some work."""
     buffers: list[pickle.PickleBuffer] = []
     stream = io.BytesIO()
     try:

@@ -12,37 +12,19 @@ import pyarrow as pa
 import torch
 
 from interp.errors import AuditError, InputError
-from interp.interventions.parts import COLUMNS, Part, PartScores
-from interp.interventions.sweep import Answer, Asking
-from interp.interventions.sweep_run import SweepRun
+from interp.interventions.parts import COLUMNS, PartScores
+from interp.interventions.sweep_run import Answer, SweepRun
 from interp.runs.executors import HERE, Executor, Work, nobody
 from interp.runs.files import writing
 from interp.runs.fresh import asked_together, generation_of, generations
 from interp.runs.key import FRAME, Record
+from interp.runs.root import root_of
 from interp.runs.run_folder import Finished, RunFolder
 
 _LOG = logging.getLogger(__name__)
 _HALVINGS, _PROCESSOR = b"halvings", b"processor"
-
-
-def root_of(given: str | os.PathLike[str] | None) -> Path:
-    """The folder of runs that is given, or the default one, as an absolute path.
-
-    Raises:
-        InputError: It contains a null character.
-    """
-    if given is not None and "\0" in os.fspath(given):
-        raise InputError(f"folder of runs {os.fspath(given)!r:.80}: expected a path, got one with a null character")
-    return default_root() if given is None else Path(os.path.expanduser(given)).absolute()
-
-
-def default_root() -> Path:
-    """``$INTERP_RUNS``, or a folder of the user's own."""
-    given = os.environ.get("INTERP_RUNS")
-    if given:
-        return Path(os.path.expanduser(given)).absolute()
-    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return Path(data) / "interp" / "runs"
+Asking = Callable[[], Mapping[str, Any]]
+"""Gives all that an answer follows from, as values that JSON can hold. It may have to hash a model."""
 
 
 @dataclass(frozen=True)
@@ -75,22 +57,34 @@ class Run:
         generation = generation_of(root_of(self.folder)) if fresh else self.generation
         return replace(self, executor=HERE, fresh=False, generation=generation)
 
-    @contextmanager
-    def open(self, asked: Asking, about: Mapping[str, Any]) -> Iterator["KeptSweep"]:
-        """The place of one sweep (``interp/interventions/sweep.py``).
+    def sweep(self, run: SweepRun) -> Answer:
+        """A sweep's answer: found where it is kept, or else measured, part by part, and kept.
 
         Raises:
             OutputError: It cannot be written, or another process holds it.
             LoadError: It was written by another version of this program.
             AuditError: What was measured is wrong; it is not kept.
         """
-        with self.place(asked, about) as (folder, known):
-            try:
-                yield KeptSweep(folder, self.executor, None if known is None else _answer(known, about))
-            except AuditError:
-                if folder is not None:
-                    folder.discard()
-                raise
+        with self.place(run.request, run.own) as (folder, known):
+            if known is None:
+                try:
+                    answer = run.answer(lambda: self._measure(run, folder))
+                except AuditError:
+                    if folder is not None:
+                        folder.discard()
+                    raise
+                if folder is None or not answer.provenance["complete"]:
+                    return answer
+                known = folder.finish({FRAME: answer.frame}, {**answer.provenance, "run": folder.record.key})
+            return Answer(known.tables[FRAME], {**known.facts, **called(run.own)})
+
+    def _measure(self, run: SweepRun, folder: RunFolder | None) -> None:
+        """Give `run` the parts that are kept and intact; have the others measured, and keep each as it comes."""
+        for _, found in stream_parts(folder, self.executor, run.work, list(run.work.parts()), _PARTS):
+            run.halvings += found.halvings
+            run.processors.add(found.processor)
+            for scores in found.scores():
+                run.take(scores)
 
     @contextmanager
     def place(self, asked: Asking, about: Mapping[str, Any]) -> Iterator[tuple[RunFolder | None, Finished | None]]:
@@ -199,51 +193,9 @@ def stream_parts(
         yield kind.name(job), found
 
 
-@dataclass(frozen=True)
-class KeptSweep:
-    """The place of one sweep; see ``interp/interventions/sweep.py``.
-
-    Attributes:
-        folder: Where it is kept; None for nowhere.
-        executor: Who measures.
-        known: The answer of a finished sweep.
-    """
-
-    folder: RunFolder | None
-    executor: Executor
-    known: Answer | None = None
-
-    def answer(self) -> Answer | None:
-        """The answer of a finished sweep."""
-        return self.known
-
-    def measure(self, run: SweepRun) -> None:
-        """Give `run` the parts that are kept and intact; have the others measured, and keep each as it comes."""
-        for _, found in stream_parts(self.folder, self.executor, run.work, list(run.work.parts()), _PARTS):
-            run.halvings += found.halvings
-            run.processors.add(found.processor)
-            for scores in found.scores():
-                run.take(scores)
-
-    def finish(self, answer: Answer) -> Answer:
-        """Keep the answer, and return it as it will be found."""
-        if self.folder is None:
-            return answer
-        kept = self.folder.finish({FRAME: answer.frame}, {**answer.provenance, "run": self.folder.record.key})
-        return _answer(kept, answer.provenance)
-
-
-def _answer(found: Finished, about: Mapping[str, Any]) -> Answer:
-    return Answer(found.tables[FRAME], {**found.facts, **called(about)})
-
-
 def called(about: Mapping[str, Any]) -> dict[str, Any]:
     """The model's name and device, as the present caller has them."""
     return {name: about[name] for name in ("model", "device") if name in about}
-
-
-def _name(part: Part) -> str:
-    return f"{part.number:06d}"
 
 
 def _table(found: PartScores) -> pa.Table:
@@ -257,4 +209,4 @@ def _scores(part: str, table: pa.Table) -> PartScores:
     return PartScores(int(part), columns, int(facts[_HALVINGS]), facts[_PROCESSOR].decode())
 
 
-_PARTS = PartKind(_name, _table, _scores)
+_PARTS = PartKind(lambda part: f"{part.number:06d}", _table, _scores)

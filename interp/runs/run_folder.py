@@ -11,12 +11,12 @@ import logging
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -69,6 +69,7 @@ def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
+Anything = TypeVar("Anything")
 _DRAFT = ".partial"
 _LOG = logging.getLogger(__name__)
 
@@ -81,15 +82,11 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator["RunFolder"]:
-        """Hold the folder alone, made where there is none; it is removed if the request is refused with nothing kept.
-
-        Raises:
-            OutputError: It cannot be written, or another process holds it.
-            LoadError: It was written by another version of this program.
-        """
+        """Hold the folder alone, made where there is none; removed if the request is refused with nothing kept."""
         with self._writing():
             (self.folder / PARTS).mkdir(parents=True, exist_ok=True)
-            self._require_own()
+            if (self.folder / PARTS).is_symlink():  # files that are deleted there may be anybody's
+                raise OutputError(f"run {self.folder}: expected a folder of parts, got a link to one; remove it")
         with self._locked():
             with self._writing():
                 self._require_record()
@@ -103,11 +100,6 @@ class RunFolder:
                     if not self.finished and not self.parts():
                         shutil.rmtree(self.folder)
                 raise
-
-    def _require_own(self) -> None:
-        """Refuse a link to a folder of parts: files that are deleted there may be anybody's."""
-        if (self.folder / PARTS).is_symlink():
-            raise OutputError(f"run {self.folder}: expected a folder of parts, got a link to one; remove it")
 
     def _writing(self) -> AbstractContextManager[None]:
         return writing(self.folder, "run")
@@ -124,31 +116,20 @@ class RunFolder:
 
     @property
     def recorded(self) -> bool:
-        """Whether its manifest is there and intact.
-
-        Raises:
-            LoadError: It was written by another version of this program.
-        """
-        try:
-            return Record.read(self.folder).key == self.record.key
-        except OtherVersionError:
-            raise
-        except LoadError:
-            return False
+        """Whether its manifest is there and intact."""
+        found = _unless_damaged(lambda: Record.read(self.folder))
+        return found is not None and found.key == self.record.key
 
     def _require_record(self) -> None:
         """Write the manifest where there is none, or a damaged one."""
-        if self.recorded:
-            return
         path = self.folder / MANIFEST
-        if path.exists():
-            self._log_damage(path)
-        self._write(path, self.record.text())
+        if not self.recorded:
+            if path.exists():
+                self._log_damage(path)
+            self._write_text(path, self.record.text())
 
-    def _write(self, path: Path, text: str) -> None:
-        draft = path.with_name(path.name + _DRAFT)
-        draft.write_text(text, encoding="utf-8")
-        put(draft, path)
+    def _write_text(self, path: Path, text: str) -> None:
+        _write(path, lambda draft: draft.write_text(text, encoding="utf-8"))
 
     def log(self, event: str, part: str = "", **more: Any) -> None:
         """Append an event to the log."""
@@ -168,12 +149,11 @@ class RunFolder:
     def read(self, name: str, path: Path) -> pa.Table | None:
         """A part, or None where its file is damaged, which is logged and deleted: the part is to be computed again."""
         table = self._intact(name, path)
-        if table is not None:
-            return table
-        self._log_damage(path)
-        with self._writing():
-            path.unlink(missing_ok=True)
-        return None
+        if table is None:
+            self._log_damage(path)
+            with self._writing():
+                path.unlink(missing_ok=True)
+        return table
 
     def _intact(self, name: str, path: Path) -> pa.Table | None:
         if not self._is(path, path.name.rsplit(".", 2)[1]):
@@ -184,11 +164,7 @@ class RunFolder:
         return None
 
     def write(self, name: str, table: pa.Table) -> None:
-        """Keep a part.
-
-        Raises:
-            OutputError: It cannot be written.
-        """
+        """Keep a part."""
         draft = self.folder / PARTS / f"{name}{_DRAFT}"
         owner = json.dumps({"run": self.record.key, "part": name})
         with self._writing():
@@ -198,18 +174,13 @@ class RunFolder:
         self.log("kept", name)
 
     def finish(self, tables: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> "Finished":
-        """Keep the finished tables and facts, which JSON can hold; return them as they will be found.
-
-        Raises:
-            InputError: A column that no table can hold.
-            OutputError: They cannot be written.
-        """
+        """Keep the finished tables and facts, which JSON can hold; return them as they will be found."""
         digests = {}
         with self._writing():
             for name, table in tables.items():
                 digests[name] = self._keep(table, self.folder / table_file(name))
-            parts = [path.name for path in self.parts().values()]
-            self._write(self.folder / RESULT, Result(facts, digests, parts).text(self.record.key))
+            parts = tuple(path.name for path in self.parts().values())
+            self._write_text(self.folder / RESULT, Result(facts, digests, parts).text(self.record.key))
         self.log("finished")
         found = self.result()
         assert found is not None, "it was written a moment ago"
@@ -217,25 +188,17 @@ class RunFolder:
 
     def _keep(self, table: pd.DataFrame, path: Path) -> str:
         """Write a table; its SHA-256."""
-        draft = path.with_name(path.name + _DRAFT)
         try:
             # Threads of its own would want memory where a sweep has little.
             own = pa.Table.from_pandas(table, preserve_index=False, nthreads=1)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(f"run: expected labels of one type in each column, got others ({error})") from error
-        pq.write_table(own, draft)
-        digest = sha256_of(draft)
-        put(draft, path)
-        return digest
+        return _write(path, lambda draft: pq.write_table(own, draft))
 
     def result(self) -> "Finished | None":
-        """The answer; None where it is not finished, or damaged, which is logged.
-
-        Raises:
-            LoadError: It was written by another version of this program, or cannot be read.
-        """
+        """The answer; None where it is not finished, or damaged, which is logged."""
         kept = self._kept()
-        hurt = [RESULT] if kept is None and self.finished else self._hurt(kept)
+        hurt = self._hurt(kept)
         for name in hurt:
             self._log_damage(self.folder / name, log=False)
         if kept is None or hurt:
@@ -249,24 +212,17 @@ class RunFolder:
 
     def _kept(self) -> Result | None:
         """``result.json``; None where there is none, or a damaged one."""
-        try:
-            return Result.read(self.folder, self.record.key)
-        except OtherVersionError:
-            raise
-        except LoadError:
-            return None
+        return _unless_damaged(lambda: Result.read(self.folder, self.record.key))
 
     def _hurt(self, kept: Result | None) -> list[str]:
-        """The files of tables that are not as they were written."""
-        files = {} if kept is None else {table_file(name): digest for name, digest in kept.tables.items()}
+        """The result, or files of its tables, that are not as they were written."""
+        if kept is None:
+            return [RESULT] if self.finished else []
+        files = {table_file(name): digest for name, digest in kept.tables.items()}
         return [name for name, digest in files.items() if not self._is(self.folder / name, digest)]
 
     def _is(self, path: Path, beginning: str) -> bool:
-        """Whether a file's SHA-256 begins like this.
-
-        Raises:
-            LoadError: It is there and cannot be read, which is no damage.
-        """
+        """Whether a file's SHA-256 begins like this."""
         try:
             return sha256_of(path).startswith(beginning)
         except FileNotFoundError:
@@ -276,21 +232,14 @@ class RunFolder:
 
     def damage(self) -> list[str]:
         """Every file that is damaged or missing; nothing is changed."""
-        parts = self.parts()
+        kept, parts = self._kept(), self.parts()
         hurt = [path.name for name, path in parts.items() if self._intact(name, path) is None]
-        if not self.finished:
-            return [f"{PARTS}/{name}" for name in hurt]
-        kept, there = self._kept(), {path.name for path in parts.values()}
+        there = {path.name for path in parts.values()}
         missing = [] if kept is None else [name for name in kept.parts if name not in there]
-        return [f"{PARTS}/{name}" for name in (*hurt, *missing)] + ([RESULT] if kept is None else self._hurt(kept))
+        return [f"{PARTS}/{name}" for name in (*hurt, *missing)] + self._hurt(kept)
 
     def mend(self) -> None:
-        """Delete damaged files and the result, so that the same request computes what is missing.
-
-        Raises:
-            OutputError: Another process holds it, or it cannot be written.
-            LoadError: It was written by another version of this program.
-        """
+        """Delete damaged files and the result, so that the same request computes what is missing."""
         with self._writing(), self._locked():
             for name in self.damage():
                 self._log_damage(self.folder / name)
@@ -303,11 +252,7 @@ class RunFolder:
             self.log("damaged", path.name)
 
     def remove(self) -> None:
-        """Delete all of it.
-
-        Raises:
-            OutputError: Another process holds it, or it cannot be deleted.
-        """
+        """Delete all of it."""
         with self._writing(), self._locked():
             shutil.rmtree(self.folder)
 
@@ -324,3 +269,22 @@ def _owner(table: pa.Table) -> Any:
     with suppress(ValueError):
         return json.loads((table.schema.metadata or {}).get(b"interp", b"null"))
     return None
+
+
+def _unless_damaged(read: Callable[[], Anything]) -> Anything | None:
+    """What is read; None where it is damaged or missing. Of another version, it raises."""
+    try:
+        return read()
+    except OtherVersionError:
+        raise
+    except LoadError:
+        return None
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> str:
+    """Write a file beside its place, and bring it there whole; its SHA-256."""
+    draft = path.with_name(path.name + _DRAFT)
+    write(draft)
+    digest = sha256_of(draft)
+    put(draft, path)
+    return digest

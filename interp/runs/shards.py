@@ -21,6 +21,7 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.model.devices import resolve_dtype
 from interp.residual.collecting import WordActivations, batch_activations
+from interp.runs.executors import nobody
 from interp.runs.store_manifest import Request
 from interp.tasks.passages import Passage
 
@@ -28,28 +29,20 @@ Activations = dict[str, Float[Tensor, "row ..."]]
 
 
 @dataclass(frozen=True)
-class ShardFileBytes:
-    """A shard that another process computed: the bytes of its file."""
-
-    content: bytes
-
-    def write(self, path: Path) -> None:
-        """Write the file."""
-        path.write_bytes(self.content)
-
-
-@dataclass(frozen=True)
 class ShardContent:
-    """A shard that this process computed, by the sites' hook names; pickled, it becomes the bytes of the same file."""
+    """A shard's activations by the sites' hook names or, from another process, the bytes of its file."""
 
-    rows: Activations
+    content: Activations | bytes
 
     def write(self, path: Path) -> None:
-        """Write the file, without a copy."""
-        save_file(self.rows, path)
+        """Write the file; activations are not copied."""
+        if isinstance(self.content, bytes):
+            path.write_bytes(self.content)
+        else:
+            save_file(self.content, path)
 
-    def __reduce__(self) -> tuple[type[ShardFileBytes], tuple[bytes]]:
-        return ShardFileBytes, (save(self.rows),)
+    def __reduce__(self) -> tuple[type["ShardContent"], tuple[bytes]]:
+        return ShardContent, (self.content if isinstance(self.content, bytes) else save(self.content),)
 
 
 @dataclass(frozen=True)
@@ -132,10 +125,6 @@ def shards_of(passages: Iterable[Passage], n_rows: int) -> Iterator[Shard]:
 Progress = Callable[[int], None]
 
 
-def nobody(_done: int) -> None:
-    """Who does not want to know how far it is."""
-
-
 class ShardReader:
     """Computes a store's shards (``executors.Work``).
 
@@ -157,11 +146,7 @@ class ShardReader:
         return ShardReader, (self._model, self._request)
 
     def run(self, shard: Shard) -> ShardContent:
-        """A shard's activations; valid until the next one is computed.
-
-        Raises:
-            InputError: As ``word_activations``, or a number that the dtype cannot hold.
-        """
+        """A shard's activations; valid until the next one is computed."""
         found = {name: room[: shard.rows] for name, room in self._room.items()}
         done = 0
         for piece in shard.across:

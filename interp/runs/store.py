@@ -42,11 +42,7 @@ _NUMBERS = ("word", "token", "n_tokens")
 
 
 def write_part(shard: Shard, path: Path) -> None:
-    """Write the index of one shard's words.
-
-    Raises:
-        TaskError: As ``passage_index``.
-    """
+    """Write the index of one shard's words."""
     frame = passage_index(shard.passages())
     columns = [pa.array(frame[name], type=_type(name)) for name in frame]
     pq.write_table(pa.table(columns, names=list(frame)), path)
@@ -66,11 +62,7 @@ def join_parts(parts: Sequence[Path], path: Path) -> None:
 
 
 def read_index(path: Path, n_rows: int) -> pd.DataFrame:
-    """The index of a store of so many rows.
-
-    Raises:
-        LoadError: It cannot be read, or is none of theirs.
-    """
+    """The index of a store of so many rows; what cannot be read, or is none of theirs, is refused (LoadError)."""
     try:
         n_found = pq.read_metadata(path).num_rows
         frame = read_table(path).to_pandas(ignore_metadata=True, use_threads=False) if n_found == n_rows else None
@@ -94,11 +86,7 @@ Rows = slice | Sequence[int] | Numbers
 
 
 def row_numbers(rows: Rows | None, n_rows: int) -> Numbers:
-    """The numbers of the rows that are asked for, of `n_rows`; None stands for all.
-
-    Raises:
-        InputError: They are no numbers of rows.
-    """
+    """The numbers of the rows that are asked for, of `n_rows`; None stands for all. What is none is refused."""
     if rows is None or isinstance(rows, slice):
         return np.arange(n_rows)[slice(None) if rows is None else rows]
     numbers = np.asarray(rows)
@@ -124,8 +112,7 @@ def part_of(
 ) -> Float[Tensor, "row ..."]:
     """Rows of the tensor `name` in a file, of all or some heads; consecutive rows are a view of the file.
 
-    Raises:
-        LoadError: The file is missing, damaged so that it cannot be read, or holds another tensor of that name.
+    A file that is missing, cannot be read, or holds another tensor of that name is refused (LoadError).
     """
     first, stop = int(rows.min()), int(rows.max()) + 1
     try:
@@ -179,11 +166,7 @@ class ActivationStore:
         return store
 
     def verify(self) -> None:
-        """Compare every file with the manifest.
-
-        Raises:
-            LoadError: One is missing or damaged, which is named.
-        """
+        """Compare every file with the manifest; one that is missing or damaged is named (LoadError)."""
         for path, digest in self._files():
             require_undamaged(path, digest)
 

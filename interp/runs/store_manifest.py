@@ -9,70 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from types import NoneType
-from typing import Any, get_args
+from typing import Any
 
 from interp.errors import InputError, LoadError
 from interp.model.devices import DTYPES
 from interp.model.sites import Site
 from interp.residual.collecting import Pooling
-from interp.runs.files import read_signed, sha256_of, signed, wrong_file
-
-_TOP = {
-    **{"format": str, "version": int, "rows": int, "request": dict, "shards": list},
-    **{"index": (str, NoneType), "sha256": str},
-}
-_REQUEST = {
-    **dict.fromkeys(("model_hash", "model_dtype", "data_hash", "pooling", "dtype"), str),
-    **dict.fromkeys(("config_hash", "tokenizer_hash"), (str, NoneType)),
-    "sites": list,
-    "shard_rows": int,
-    "computed": dict,
-}
-_SITE = {"name": str, "layer": (int, NoneType), "shape": list}
-_SHARD = {"file": str, "rows": int, "read": str, "sha256": str}
-_FILE = re.compile(r"shard-\d{5,9}\.safetensors")
-"""No path: what lies outside of the store is not read."""
-
-
-def is_described(content: Mapping[str, Any]) -> bool:
-    """Whether what a ``manifest.json`` holds has the fields of one, each of its kind, and numbers that fit together."""
-    if not _has(content, _TOP) or not _has(content["request"], _REQUEST):
-        return False
-    request, shards = content["request"], content["shards"]
-    if request["pooling"] not in get_args(Pooling) or request["dtype"] not in DTYPES:
-        return False
-    if not all(_has(each, _SITE) for each in request["sites"]) or not all(_has(each, _SHARD) for each in shards):
-        return False
-    if not all(_is_site(each) for each in request["sites"]):
-        return False
-    sizes = [size for each in request["sites"] for size in each["shape"]]
-    rows, most = [each["rows"] for each in shards], request["shard_rows"]
-    if not all(isinstance(each, str | int) for each in request["computed"].values()):
-        return False
-    counts = all(type(each) is int and each > 0 for each in (*sizes, *rows, most))
-    return counts and sum(rows) == content["rows"] and max(rows, default=0) <= most and _named(shards)
-
-
-def _has(value: Any, kinds: Mapping[str, Any]) -> bool:
-    """Whether a value is an object with these fields and no other."""
-    return (
-        isinstance(value, dict)
-        and value.keys() == kinds.keys()
-        and all(isinstance(value[name], kind) and not isinstance(value[name], bool) for name, kind in kinds.items())
-    )
-
-
-def _is_site(described: Mapping[str, Any]) -> bool:
-    try:
-        return bool(Site(described["name"], described["layer"]))
-    except InputError:
-        return False
-
-
-def _named(shards: list[Any]) -> bool:
-    return all(_FILE.fullmatch(each["file"]) for each in shards)
-
+from interp.runs.files import from_json, read_signed, sha256_of, signed, wrong_file
 
 FORMAT, VERSION = "interp activation store", 2
 MANIFEST = "manifest.json"
@@ -80,17 +23,13 @@ PARTIAL = "collecting.partial"
 """Folder of a store that is being collected."""
 _WHAT = "the manifest of a store of activations"
 _ADVICE = "restore it, or, if this was a store, delete the folder and collect again"
+_FILE = re.compile(r"shard-\d{5,9}\.safetensors")
+"""No path: what lies outside of the store is not read."""
 
 
 @dataclass(frozen=True)
 class StoredSite:
-    """A site, and the shape of its activation at one word.
-
-    Attributes:
-        name: As ``Site`` has it.
-        layer: The same.
-        shape: ``(head, d_head)`` of ``z``, ``(d_model,)`` of ``resid_post``.
-    """
+    """A site, and the shape of its activation at one word: ``(head, d_head)`` of ``z``, else ``(d_model,)``."""
 
     name: str
     layer: int | None
@@ -104,38 +43,21 @@ class StoredSite:
 
 @dataclass(frozen=True)
 class Request:
-    """All that a store's contents depend on, beside the kind of CPU or GPU.
+    """All that a store's contents depend on, beside the kind of CPU or GPU."""
 
-    Attributes:
-        model_hash: Of the weights.
-        config_hash: Of what the model is made of; None of others' models.
-        tokenizer_hash: None without one.
-        model_dtype: In which the model computed.
-        data_hash: Of what was read.
-        sites: Where.
-        pooling: Over a word's tokens.
-        dtype: Of the stored numbers.
-        shard_rows: Rows of each shard but the last.
-        computed: What last bits follow from: threads, kind of device, program and its versions, torch's settings.
-    """
-
-    model_hash: str
-    config_hash: str | None
+    model_hash: str  # of the weights
+    config_hash: str | None  # of what the model is made of; None of others' models
     tokenizer_hash: str | None
-    model_dtype: str
-    data_hash: str
+    model_dtype: str  # in which the model computed
+    data_hash: str  # of what was read
     sites: tuple[StoredSite, ...]
-    pooling: Pooling
-    dtype: str
-    shard_rows: int
-    computed: Mapping[str, Any]
+    pooling: Pooling  # over a word's tokens
+    dtype: str  # of the stored numbers
+    shard_rows: int  # rows of each shard but the last
+    computed: Mapping[str, str | int | bool]  # what last bits follow from: threads, device, program, torch's settings
 
     def require_same(self, asked: "Request", folder: Path) -> None:
-        """Refuse another request where there is a store of this one, however that is computed.
-
-        Raises:
-            LoadError: They differ, and in what.
-        """
+        """Refuse another request where there is a store of this one, however that is computed (LoadError)."""
         for field in fields(self):
             there, here = getattr(self, field.name), getattr(asked, field.name)
             if there != here and field.name != "computed":
@@ -145,27 +67,18 @@ class Request:
                 )
 
     def require_computed(self, asked: "Request", folder: Path) -> None:
-        """Refuse to go on in another way than this, which would give a store of numbers that differ in last bits.
-
-        Raises:
-            LoadError: They are computed in other ways, and in which.
-        """
+        """Refuse to go on in another way than this, which would give numbers that differ in last bits (LoadError)."""
         for name in {**self.computed, **asked.computed}:
             there, here = self.computed.get(name), asked.computed.get(name)
             if there != here:
                 raise LoadError(
-                    f"{folder}: a store that was computed in another way: {name} was {_short(there)} there and is "
-                    f"{_short(here)} here; go on in the same way, or collect into another folder"
+                    f"{folder}: a store that was computed in another way: {name} was {there!s:.16} there and is "
+                    f"{here!s:.16} here; go on in the same way, or collect into another folder"
                 )
 
 
 def _said(value: Any) -> str:
     return ", ".join(each.site.hook_name for each in value) if isinstance(value, tuple) else repr(value)
-
-
-def _short(value: Any) -> str:
-    """A version or a setting; of a hash, its beginning."""
-    return f"{value!s:.16}"
 
 
 @dataclass(frozen=True)
@@ -197,30 +110,34 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> "Manifest":
-        """What a file holds.
-
-        Raises:
-            LoadError: It is no manifest of a store, of another version, or damaged.
-        """
+        """What a file holds. Raises LoadError where that is no manifest, of another version, or damaged."""
         content = read_signed(path, FORMAT, VERSION, _WHAT, _ADVICE)
-        if not is_described(content):
+        rows = content.pop("rows", None)
+        try:
+            found: Manifest = from_json(cls, content)
+            fits = type(rows) is int and rows == found.rows and found._fits()
+        except (TypeError, InputError):  # or no site is called like that
+            fits = False
+        if not fits:
             raise wrong_file(path, _WHAT, _ADVICE)
-        return _of_content(content)
+        return found
 
-
-def _of_content(content: Mapping[str, Any]) -> Manifest:
-    asked = dict(content["request"])
-    sites = [StoredSite(each["name"], each["layer"], tuple(each["shape"])) for each in asked.pop("sites")]
-    shards = [ShardFile(**each) for each in content["shards"]]
-    return Manifest(Request(**asked, sites=tuple(sites)), tuple(shards), content["index"])
+    def _fits(self) -> bool:
+        """Whether the numbers fit together, and all that is named is known."""
+        request = self.request
+        sizes = [size for each in request.sites for size in each.shape]
+        rows = [each.rows for each in self.shards]
+        return (
+            request.dtype in DTYPES
+            and all(each.site for each in request.sites)
+            and all(each > 0 for each in (*sizes, *rows, request.shard_rows))
+            and max(rows, default=0) <= request.shard_rows
+            and all(_FILE.fullmatch(each.file) for each in self.shards)
+        )
 
 
 def require_undamaged(path: Path, expected: str) -> None:
-    """Refuse a file whose bytes are not those that were written.
-
-    Raises:
-        LoadError: It is missing, cannot be read, or is damaged.
-    """
+    """Refuse a file that is missing, or whose bytes are not those that were written (LoadError)."""
     try:
         found = sha256_of(path)
     except OSError as error:

@@ -107,11 +107,7 @@ class Terms:
         return cls(threads, arithmetic(), program())
 
     def accept(self) -> None:
-        """Apply them to this process.
-
-        Raises:
-            InputError: This process runs another program.
-        """
+        """Apply them to this process."""
         require_program(self.program)
         torch.set_num_threads(self.threads)
         set_arithmetic(self.arithmetic)
@@ -126,20 +122,16 @@ class Held:
         self._work: Any = None
 
     def run(self, job: Any) -> Any:
-        """Do one job.
-
-        Raises:
-            InputError: This process runs another program than who asks, or lacks what the work is made of.
-        """
+        """Do one job."""
         if self._work is None:
             self._terms.accept()
             _begin_anew(self._script)
-            self._work = self._unpacked()
+            self._unpack()
         return self._work.run(job)
 
-    def _unpacked(self) -> Any:
+    def _unpack(self) -> None:
         try:
-            return self._packed.unpacked()
+            self._work = self._packed.unpacked()
         except InterpError:
             raise
         except Exception as error:  # it may miss a module, a device, or memory
@@ -165,14 +157,11 @@ class Workers:
     """
 
     def __init__(self, work: Any, n: int, threads: int):
-        """Prepare `n` workers with `threads` each.
-
-        Raises:
-            InputError: The work cannot be sent to another process, or there is too little shared memory for it.
-        """
+        """Prepare `n` workers with `threads` each."""
         self._n, self._terms = n, Terms.of_this_process(threads)
         packed = pack(work)
-        self._script = _script() if b"__main__" in packed.data else {}
+        told = spawn.get_preparation_data("") if b"__main__" in packed.data else {}
+        self._script = {name: each for name, each in told.items() if name.startswith("init_main")}
         self._memory, self._spans = _shared(packed)
         self._workers: list[_Worker] = []
         self._deaths = 0
@@ -251,11 +240,6 @@ class Workers:
             )
 
 
-def _script() -> dict[str, str]:
-    """Where the script of this process is."""
-    return {name: each for name, each in spawn.get_preparation_data("").items() if name.startswith("init_main")}
-
-
 @contextmanager
 def _without_script() -> Iterator[None]:
     """Processes that are begun here do not begin this one's script, all of which would be done once more."""
@@ -327,11 +311,7 @@ def _gpu(slot: int) -> str | None:
 
 
 def _work(
-    connection: Connection,
-    of_work: tuple[str, list[Span]],
-    terms: Terms,
-    script: Mapping[str, str],
-    gpu: str | None,
+    connection: Connection, of_work: tuple[str, list[Span]], terms: Terms, script: Mapping[str, str], gpu: str | None
 ) -> None:
     """What a worker does, until nobody is there to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked

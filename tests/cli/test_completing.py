@@ -12,12 +12,11 @@ from parsed import commands
 from interp.cli import completing, options
 from interp.cli.plan import model_plan
 from interp.interventions.intervention import UNWRITTEN
-from interp.interventions.metrics import MetricName
-from interp.interventions.replacement import Kind
 from interp.model.devices import resolve_dtype
 from interp.model.loading import embedded_models
 from interp.model.presets import PRESETS
 from interp.model.sites import SITES
+from interp.options import MetricName, ReplacementName
 from interp.tasks.catalogue import list_tasks
 
 SCRIPT = """if True:
@@ -70,7 +69,7 @@ def test_names_are_those_of_the_package():
 
 
 def test_choices_are_those_of_the_methods():
-    assert sorted(get_args(options.Ablation)) == sorted(get_args(Kind))
+    assert sorted(get_args(options.Ablation)) == sorted(get_args(ReplacementName))
     assert re.split(", | or ", options.ABLATIONS) == list(get_args(options.Ablation))
     assert sorted(get_args(options.Metric)) == sorted(get_args(MetricName))
     inputs = {"q_input", "k_input", "v_input", "mlp_in"}  # of path patching

@@ -13,11 +13,10 @@ from tiny_models import random_model
 
 from interp.cli import options, patch
 from interp.interventions.intervention import UNWRITTEN
-from interp.interventions.metrics import MetricName
-from interp.interventions.replacement import Kind
 from interp.methods.ablation import Components
 from interp.model.loading import load_model, save_model
 from interp.model.sites import SITES
+from interp.options import MetricName, ReplacementName
 
 pytestmark = pytest.mark.unchecked
 
@@ -33,7 +32,7 @@ def test_the_choices_are_those_of_the_methods():
     from interp.cli.ablate import Components as Offered
 
     assert set(get_args(options.Metric)) == set(get_args(MetricName))
-    assert set(get_args(options.Ablation)) == set(get_args(Kind))
+    assert set(get_args(options.Ablation)) == set(get_args(ReplacementName))
     assert set(get_args(Offered)) == set(get_args(Components))
     assert set(patch.SITES.split(", ")) <= set(SITES) - set(UNWRITTEN)
 

@@ -39,7 +39,7 @@ def test_a_full_disk(small_disk, tmp_path, monkeypatch):
         sweep(Run(small_disk), n=24)
     subprocess.run(["mount", "-o", "remount,size=64M", small_disk], check=True)
     found = sweep(Run(small_disk), n=24)
-    pd.testing.assert_frame_equal(found.frame, whole.frame, check_exact=True)
+    pd.testing.assert_frame_equal(found.examples, whole.examples, check_exact=True)
     assert whole_files(small_disk) == whole_files(tmp_path / "whole")
     assert total(events(small_disk), "damaged") == 0
 
@@ -64,6 +64,6 @@ def test_a_finished_run_is_found_in_a_folder_that_cannot_be_written(tmp_path, mo
 
     for name in ("replace", "mkdir", "unlink", "fsync"):
         monkeypatch.setattr(os, name, refuse)
-    pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, whole.frame, check_exact=True)
+    pd.testing.assert_frame_equal(sweep(Run(tmp_path)).examples, whole.examples, check_exact=True)
     with pytest.raises(OutputError, match="Read-only file system"):
         sweep(Run(tmp_path), seed=1)

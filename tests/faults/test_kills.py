@@ -1,23 +1,23 @@
 """Killed at random moments, again and again: nothing is lost, nothing is doubled, and no part is done twice in vain."""
 
-import os
 import signal
 import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runs"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibration"))
 from fake_jobs import fake_job
 from kept_sweeps import events, in_small_parts, sweep, total, whole_files
-from killing import begun, killed, seconds_of
+from killing import begun, killed, killed_before, seconds_of
 from stores import collected, files_of
 
 from interp.calibration.calibrate import Job, jobs_of, run_jobs
+from interp.errors import LoadError
 from interp.runs.run import Run
 from interp.runs.shards import ShardReader
+from interp.runs.store import ActivationStore
 
 pytestmark = pytest.mark.unchecked
 
@@ -58,6 +58,17 @@ def _job(job):
     return fake_job(job)
 
 
+def require_incomplete_or_whole(folder, expected):
+    """Opened, a store is complete or refused."""
+    try:
+        ActivationStore.open(folder)
+    except LoadError as error:
+        told = ("the store is incomplete", "got no such folder", "got a folder without manifest.json")
+        assert any(each in str(error) for each in told)  # noqa: PT017
+    else:
+        assert expected.items() <= files_of(folder).items()
+
+
 @pytest.mark.parametrize("times", KILLS)
 @pytest.mark.parametrize("call", [a_sweep, a_calibration], ids=lambda call: call.__name__)
 def test_a_killed_run_goes_on(tmp_path, call, times, record_property):
@@ -85,10 +96,15 @@ def test_a_killed_run_goes_on(tmp_path, call, times, record_property):
 def test_a_killed_collection_goes_on(tmp_path, times, record_property):
     whole = tmp_path / "whole"
     seconds = seconds_of(a_collection, whole)
-    expected = files_of(whole)
-    (tmp_path / "killed").mkdir()
-    kills, twice = killed(a_collection, tmp_path / "killed", times, seconds / 2), 0
+    expected, shards = files_of(whole), set()
     n_shards = len([name for name in expected if name.startswith("shard")])
+    (tmp_path / "killed").mkdir()
+
+    def look(folder):
+        shards.add(len(list(folder.glob("shard-*"))))
+        require_incomplete_or_whole(folder, expected)
+
+    kills, twice = killed(a_collection, tmp_path / "killed", times, seconds / 2, look=look), 0
     for folder, n in kills.items():
         assert files_of(folder) == expected
         in_vain = len(Path(f"{folder}.begun").read_text().split()) - n_shards
@@ -98,36 +114,35 @@ def test_a_killed_collection_goes_on(tmp_path, times, record_property):
         "kills", f"a_collection: {n_shards} shards, {sum(kills.values())} kills, {twice} begun again, none lost"
     )
     assert twice <= times == sum(kills.values())
+    assert len(shards) > 2, "killed early and late"
 
 
-def killed_before(number, folder):
-    """A sweep that is killed before the operation of this number that the disk sees."""
-    operations = iter(range(10**6))
-
-    def counting(operation):
-        def counted(*arguments, **options):
-            if next(operations) == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return operation(*arguments, **options)
-
-        return counted
-
-    for name in ("replace", "fsync", "unlink", "rmdir", "mkdir"):
-        setattr(os, name, counting(getattr(os, name)))
-    sweep(Run(folder), n=3)
+def small_sweep(folder):
+    return sweep(Run(folder), n=3).examples.to_csv()
 
 
-@pytest.mark.slow
-def test_killed_before_every_operation_on_the_disk(tmp_path):
-    table = sweep(Run(tmp_path / "whole"), n=3).frame
-    expected, codes = whole_files(tmp_path / "whole"), []
+def small_collection(folder):
+    collected(folder, n=8)
+
+
+@pytest.mark.parametrize(
+    ("call", "read"),
+    [pytest.param(small_sweep, whole_files, marks=pytest.mark.slow), (small_collection, files_of)],
+    ids=["sweep", "collection"],
+)
+def test_killed_before_every_operation_on_the_disk(tmp_path, call, read):
+    result = call(tmp_path / "whole")
+    expected, codes = read(tmp_path / "whole"), []
     for number in range(10**6):
         folder = tmp_path / str(number)
-        child = begun(killed_before, number, folder)
+        child = begun(killed_before, number, call, folder)
         child.join()
         codes.append(child.exitcode)
-        pd.testing.assert_frame_equal(sweep(Run(folder), n=3).frame, table, check_exact=True)
-        assert whole_files(folder) == expected, f"killed before operation {number}"
+        if call is small_collection:
+            assert not [name for name in expected if "/" in name], "nothing but the store is left"
+            require_incomplete_or_whole(folder, expected)
+        assert call(folder) == result
+        assert read(folder) == expected, f"killed before operation {number}"
         if child.exitcode == 0:
             break
     assert codes == [-signal.SIGKILL] * number + [0]

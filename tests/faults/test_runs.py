@@ -30,7 +30,7 @@ COMMANDS = ("ls", "ls --json", "show {}", "verify", "verify {} --json", "export 
 def whole(tmp_path, monkeypatch):
     """A folder with a finished run, and the table of it."""
     in_small_parts(monkeypatch)
-    return tmp_path / "whole", sweep(Run(tmp_path / "whole"), n=2).frame
+    return tmp_path / "whole", sweep(Run(tmp_path / "whole"), n=2).examples
 
 
 def table_of(folder):
@@ -41,7 +41,7 @@ def table_of(folder):
 def asked_again(folder):
     """The table; None where a version is claimed that this program does not read."""
     try:
-        return sweep(Run(folder), n=2).frame
+        return sweep(Run(folder), n=2).examples
     except LoadError as error:
         refusal = str(error)
     assert "in version" in refusal

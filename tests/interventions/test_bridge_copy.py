@@ -27,7 +27,7 @@ def swept(model, *, site="z", task=TASK, replacement=None, **options):
 
 
 def largest_gap(found, expected):
-    return np.abs(found.frame["value"] - expected.frame["value"]).max() / np.abs(expected.frame["value"]).max()
+    return np.abs(found.examples["value"] - expected.examples["value"]).max() / np.abs(expected.examples["value"]).max()
 
 
 def is_plain(model, reason, **options):
@@ -38,7 +38,7 @@ def is_plain(model, reason, **options):
     assert reason in found.provenance["why_plain"]
     assert found.provenance["audit"] is None
     expected = swept(model, plainly=True, **options)
-    assert (found.frame["value"] == expected.frame["value"]).all()
+    assert (found.examples["value"] == expected.examples["value"]).all()
     return True
 
 

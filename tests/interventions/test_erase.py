@@ -135,8 +135,8 @@ class TestEngine:
         plain = Sweep(cells).run(model, task, plainly=True)
         assert (swept.provenance["replacement"], swept.provenance["draws"]) == ("erase", 2)
         assert 0 <= swept.provenance["audit"]["largest_difference"] < 1e-10
-        np.testing.assert_allclose(swept.frame["value"], plain.frame["value"], rtol=1e-9, atol=1e-12)
-        assert (swept.frame["status"] == "changed").all()
+        np.testing.assert_allclose(swept.examples["value"], plain.examples["value"], rtol=1e-9, atol=1e-12)
+        assert (swept.examples["status"] == "changed").all()
 
     def test_a_rank_costs_memory(self):
         model, task = random_model(), random_task(0)
@@ -172,7 +172,7 @@ class TestValues:
         task = task_of([pair([BOS, KEY, BY, THERE])], [])
         cells = [Cell({"head": head}, (change("z", 0, erase, heads=(head,), positions=(3,)),)) for head in (0, 1)]
         with pytest.warns(RuntimeWarning, match="head 1: the intervention changed nothing on any example"):
-            frame = Sweep(cells).run(model, task).frame.set_index("head")
+            frame = Sweep(cells).run(model, task).examples.set_index("head")
         np.testing.assert_allclose(frame.loc[0, "base"], [3 / 4 + 0.2, 3 / 4 - 0.2], rtol=1e-6)
         np.testing.assert_allclose(frame.loc[0, "value"], [0.2, -0.2], atol=1e-6)
         np.testing.assert_allclose(frame.loc[0, "change_norm"], 3 / 4 / 2**0.5, rtol=1e-6)
@@ -222,5 +222,5 @@ class TestRefused:
         model, task = random_model(), random_task(0, lengths=(5,))
         alone = [Unit(unit.item, None, unit.cluster, unit.fold) for unit in task.units]
         erase = erasers(model, [Site("z", 0)])
-        frame = Sweep([Cell({"layer": 0}, (change("z", 0, erase),))]).run(model, task_of(alone, [])).frame
+        frame = Sweep([Cell({"layer": 0}, (change("z", 0, erase),))]).run(model, task_of(alone, [])).examples
         assert len(frame) == 1

@@ -10,7 +10,6 @@ import interp
 from interp.errors import InputError
 from interp.interventions.erase import Erase, Eraser
 from interp.interventions.intervention import Cell, Intervention
-from interp.interventions.metrics import MetricName
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.sweep import Sweep
@@ -18,6 +17,7 @@ from interp.methods.ablation import as_measured
 from interp.methods.attribution import attribute
 from interp.methods.erasure.erase import erase
 from interp.model.sites import Site
+from interp.options import MetricName
 
 OF_MLPS = ("resid_mid", "mlp_in", "mlp_pre", "mlp_post", "mlp_out")
 

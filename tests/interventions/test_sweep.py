@@ -50,7 +50,7 @@ def zero_heads(*cells):
 
 
 def test_zero_ablation_by_hand_leaves_the_bias():
-    frame = zero_heads((0, 0)).run(HandModel(), task_of([pair([BOS, KEY, BY, THERE])], [])).frame
+    frame = zero_heads((0, 0)).run(HandModel(), task_of([pair([BOS, KEY, BY, THERE])], [])).examples
     # The noun gets 9/12; b_O adds .2 to "is", for the plural's wrong answer.
     np.testing.assert_allclose(frame["base"], [0.95, 0.55], rtol=1e-6)
     np.testing.assert_allclose(frame["value"], [0.2, -0.2], rtol=1e-6)
@@ -64,7 +64,7 @@ def test_zero_ablation_by_hand_leaves_the_bias():
 
 
 def test_a_head_that_writes_elsewhere_has_no_effect():
-    frame = zero_heads((0, 1)).run(HandModel(), varied_task()).frame
+    frame = zero_heads((0, 1)).run(HandModel(), varied_task()).examples
     assert (frame["effect"] == 0).all()
     assert (frame["change_norm"] > 0).all()
 
@@ -75,7 +75,7 @@ def test_resampled_effects_are_averaged_over_draws():
     replacement = make_replacement("resample", model, task, sites=[Z], draws=8)
     (batch,) = batches(model, task_rows(task.metric, task.units))
     plural = np.mean([float(replacement.values(Z, batch, draw)[0, -1, 0, 2]) > 0 for draw in range(8)])
-    frame = Sweep([cell(0, 0, replacement)]).run(model, task).frame
+    frame = Sweep([cell(0, 0, replacement)]).run(model, task).examples
     # A plural donor turns .75 into -.75; the singular one changes nothing.
     assert 0 < plural < 1
     assert frame["effect"].item() == pytest.approx(-1.5 * plural)
@@ -94,7 +94,7 @@ def test_sentence_log_probability_by_hand():
         nats = model(tokens).detach()[0].log_softmax(-1)
         return sum(float(nats[3 + index, token]) for index, token in enumerate(continuation))
 
-    frame = zero_heads((0, 0)).run(model, task).frame
+    frame = zero_heads((0, 0)).run(model, task).examples
     assert frame["base"].item() == pytest.approx(log_probability(right) - log_probability(wrong), rel=1e-5)
     assert frame["fired"].item() == 2
 
@@ -136,7 +136,7 @@ def test_healthy_sweeps_do_not_warn():
 def test_a_last_layer_position_that_the_metric_does_not_read_is_unreachable():
     task = task_of([pair([BOS, KEY, BY, THERE])], [])
     at = {position: cell(0, 0, Zero(), label=position, positions=(position,)) for position in (1, 3)}
-    frame = Sweep(list(at.values())).run(HandModel(), task).frame
+    frame = Sweep(list(at.values())).run(HandModel(), task).examples
     assert frame[frame["head"] == 1]["status"].tolist() == ["unreachable", "unreachable"]
     assert (frame[frame["head"] == 1]["effect"] == 0).all()
     assert frame[frame["head"] == 3]["status"].tolist() == ["changed", "changed"]
@@ -165,7 +165,7 @@ def test_summary_averages_units_and_decides():
     summary = result.summary().set_index("head")
     assert summary["n_units"].tolist() == [4 * N_CLUSTERS] * 2
     assert summary["n_clusters"].tolist() == [N_CLUSTERS] * 2
-    assert summary.loc[0, "effect"] == pytest.approx(result.frame.query("head == 0")["effect"].mean())
+    assert summary.loc[0, "effect"] == pytest.approx(result.examples.query("head == 0")["effect"].mean())
     # All that differs is the layout, of which there are equally many each: nothing is left to chance.
     assert summary.loc[0, ["low", "high"]].tolist() == pytest.approx([summary.loc[0, "effect"]] * 2)
     assert summary.loc[0, "high"] < 0
@@ -196,10 +196,10 @@ def test_an_interrupt_leaves_what_is_complete():
     with pytest.warns(RuntimeWarning, match="interrupted: the result holds the examples that were complete"):
         part = zero_heads((0, 0), (0, 1)).run(HandModel(), varied_task(), progress=stop)
     assert (whole.provenance["complete"], part.provenance["complete"]) == (True, False)
-    assert 0 < len(part.frame) < len(whole.frame)
+    assert 0 < len(part.examples) < len(whole.examples)
     keys = ["head", "example"]
-    both = part.frame.merge(whole.frame, on=keys, suffixes=("", "_whole"))
-    assert len(both) == len(part.frame)
+    both = part.examples.merge(whole.examples, on=keys, suffixes=("", "_whole"))
+    assert len(both) == len(part.examples)
     np.testing.assert_array_equal(both["effect"], both["effect_whole"])
 
 
@@ -239,10 +239,10 @@ def test_zeroing_equals_removing_the_heads_output_weights(head):
     config = TransformerConfig(n_layers=2, n_heads=4, d_model=16, d_head=4, d_mlp=32, d_vocab=8, n_ctx=12, init_std=0.5)
     model, layer, number = HookedTransformer(config), *head
     task = varied_task()
-    found = zero_heads(head).run(model, task).frame
+    found = zero_heads(head).run(model, task).examples
     with torch.no_grad():
         model.blocks[layer].attn.W_O[number] = 0
-    without = zero_heads((0, 0)).run(model, task).frame
+    without = zero_heads((0, 0)).run(model, task).examples
     np.testing.assert_allclose(found["value"], without["base"], atol=1e-6)
     assert (found["effect"].abs() > 1e-7).mean() > 0.9
 
@@ -255,7 +255,7 @@ def test_labels_stay_what_they_are(labels):
         for head, label in enumerate(labels)
     ]
     found = Sweep(cells).run(HandModel(), varied_task())
-    assert found.frame["which"].drop_duplicates().tolist() == labels
+    assert found.examples["which"].drop_duplicates().tolist() == labels
     assert found.table("effect").cells.tolist() == labels
     assert found.estimates()["effect"].nunique() == 2
 
@@ -282,8 +282,8 @@ def test_a_divergence_is_not_tested():
 def test_what_is_added_may_leave_out_leading_axes(leading, plainly):
     model, task = random_model(), random_task(0)
     vector = torch.linspace(-1, 1, model.config.d_model, dtype=torch.float64)
-    whole = Sweep([_adding(vector.reshape(1, 1, -1))]).run(model, task, plainly=True).frame
-    found = Sweep([_adding(vector.reshape((1,) * leading + (-1,)))]).run(model, task, plainly=plainly).frame
+    whole = Sweep([_adding(vector.reshape(1, 1, -1))]).run(model, task, plainly=True).examples
+    found = Sweep([_adding(vector.reshape((1,) * leading + (-1,)))]).run(model, task, plainly=plainly).examples
     assert whole["effect"].abs().max() > 0.01
     np.testing.assert_allclose(found["value"], whole["value"], rtol=1e-10)
 

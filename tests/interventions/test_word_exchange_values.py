@@ -112,7 +112,7 @@ def test_every_head_s_numbers_are_those_by_hand(fields, plainly):
         for layer in range(model.config.n_layers)
         for head in range(model.config.n_heads)
     ]
-    frame = Sweep(cells).run(model, task, direction="word", plainly=plainly).frame
+    frame = Sweep(cells).run(model, task, direction="word", plainly=plainly).examples
     expected = [value_by_hand(model, task.examples[row.example], row.layer, row.head) for row in frame.itertuples()]
     assert frame["value"].tolist() == pytest.approx(expected, abs=1e-9)
     assert (frame["effect"].abs() > 1e-6).mean() > 0.9
@@ -197,7 +197,7 @@ def test_a_word_exchanged_with_itself_changes_nothing(fields):
     task = replace(task, units=tuple(units))
     exchange = exchange_of(model, task)
     cells = [Cell({"layer": layer, "head": 1}, (change("z", layer, exchange, heads=(1,)),)) for layer in range(3)]
-    frame = Sweep(cells).run(model, task, direction="word").frame
+    frame = Sweep(cells).run(model, task, direction="word").examples
     assert set(frame["status"]) == {"identical input"}
     assert (frame["effect"] == 0).all()
     for batch in batches(model, task_rows(task.metric, task.units, "word")):
@@ -215,7 +215,7 @@ def test_behind_a_bridge_as_in_our_own_model(name, tmp_path):
         for layer in range(2):
             ours, theirs = (exchange_of(each, task).values(Site("z", layer), batch, 0) for each in (model, bridge))
             assert torch.allclose(ours, theirs, atol=1e-6)
-    ours, theirs = (exchange_word(each, task).frame["value"].tolist() for each in (model, bridge))
+    ours, theirs = (exchange_word(each, task).examples["value"].tolist() for each in (model, bridge))
     assert ours == pytest.approx(theirs, abs=1e-5)
 
 
@@ -223,7 +223,7 @@ def test_behind_a_bridge_that_is_measured_plainly(tmp_path):
     torch.manual_seed(0)  # of its weights
     result = exchange_word(booted("gpt_neo", tmp_path), word_task(5))
     assert result.provenance["engine"] == "plain"
-    assert (result.frame["effect"].abs() > 1e-6).all()
+    assert (result.examples["effect"].abs() > 1e-6).all()
 
 
 class TestBidirectional:

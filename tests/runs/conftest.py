@@ -1,9 +1,20 @@
-"""What tests of kept sweeps need."""
+"""What tests of kept sweeps and stores need."""
 
 import pytest
 from kept_sweeps import in_small_parts
+from tiny_models import random_model
 
 from interp.interventions.parts import SweepWork
+
+
+@pytest.fixture
+def model():
+    return random_model()
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "store"
 
 
 @pytest.fixture

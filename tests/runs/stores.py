@@ -1,5 +1,6 @@
 """A small model, what it reads, and the bytes of a store."""
 
+import pytest
 from random_passages import random_passages
 from tiny_models import random_model
 
@@ -31,6 +32,12 @@ def stop_after(n):
             raise KeyboardInterrupt
 
     return progress
+
+
+def interrupted(out, after, **options):
+    """Begin a store, and interrupt it when more than so many words are done."""
+    with pytest.raises(KeyboardInterrupt):
+        collected(out, progress=stop_after(after), **options)
 
 
 def noting(run):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from random_passages import random_passages
-from stores import collected, files_of, stop_after
+from stores import collected, files_of, interrupted, stop_after
 from tiny_models import random_model
 
 from interp.errors import InputError, LoadError
@@ -56,11 +56,6 @@ def expected(tmp_path_factory):
     return files_of(collected(tmp_path_factory.mktemp("whole") / "store", **MANY).folder)
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "store"
-
-
 def kept(out):
     """The numbers of the shards that a store that was begun has."""
     return [int(each.file[6:11]) for each in Manifest.read(out / "collecting.partial" / "state.json").shards]
@@ -77,8 +72,7 @@ def test_shards_that_end_in_any_order(out, expected, seed):
 @pytest.mark.parametrize("after", range(0, 600, 100))
 def test_what_was_interrupted_between_shards_goes_on_to_the_same_bytes(out, expected, after):
     first = Shuffled(n=5, seed=after)
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, executor=first, progress=stop_after(after), **MANY)
+    interrupted(out, after, executor=first, **MANY)
     there = kept(out)
     assert there == sorted(first.order)
     told, second = [], Shuffled(seed=after + 1)
@@ -88,8 +82,7 @@ def test_what_was_interrupted_between_shards_goes_on_to_the_same_bytes(out, expe
 
 
 def test_where_shards_are_missing_in_between_this_process_fills_them_in(out, expected):
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, executor=Shuffled(n=9), progress=stop_after(300), **MANY)
+    interrupted(out, 300, executor=Shuffled(n=9), **MANY)
     there = kept(out)
     assert there != [*range(len(there))]
     told = []
@@ -104,8 +97,7 @@ def words(passages):
 
 
 def test_other_passages_are_refused(out):
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, executor=Shuffled(), progress=stop_after(300), **MANY)
+    interrupted(out, 300, executor=Shuffled(), **MANY)
     with pytest.raises(LoadError, match="collected from other passages than those that are given now"):
         collected(out, executor=Shuffled(), passages=random_passages(160, seed=1))
 
@@ -199,8 +191,7 @@ class TestProcesses:
 
     @pytest.mark.slow
     def test_interrupted_and_gone_on_with(self, out, expected):
-        with pytest.raises(KeyboardInterrupt):
-            collected(out, executor=Processes(2), progress=stop_after(200), **MANY)
+        interrupted(out, 200, executor=Processes(2), **MANY)
         assert active_children() == []
         assert ROWS * len(kept(out)) > 200
         assert files_of(collected(out, executor=Processes(2), **MANY).folder) == expected

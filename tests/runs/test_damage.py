@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from kept_sweeps import sweep, the_run, whole_files
-from stores import flipped
+from stores import files_of, flipped
 
 from interp.errors import InputError, LoadError, OutputError
 from interp.runs.catalogue import runs_in
@@ -36,7 +36,7 @@ class TestDamage:
         assert [each.split(": ")[0] for each in said] == [str(folder / "frame.parquet"), *map(str, parts[1:4])]
         assert measured == [1, 2, 3, 4]
         assert whole_files(tmp_path) == before
-        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
+        pd.testing.assert_frame_equal(again.examples, whole.examples, check_exact=True)
 
     def test_another_runs_part_does_not_pass_for_its_own(self, tmp_path, measured, caplog):
         sweep(Run(tmp_path / "one"))
@@ -60,7 +60,7 @@ class TestDamage:
         again = sweep(Run(tmp_path))
         assert f"{path}: damaged or missing, and made anew" in caplog.text
         assert path.read_bytes() == before
-        pd.testing.assert_frame_equal(again.frame, whole.frame, check_exact=True)
+        pd.testing.assert_frame_equal(again.examples, whole.examples, check_exact=True)
 
     @pytest.mark.parametrize("fresh", [False, True])
     @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
@@ -71,16 +71,17 @@ class TestDamage:
         ours, content["version"] = content["version"], 3
         del content["sha256"]
         (folder / name).write_text(signed(content))
-        if name == "manifest.json" and not fresh:
+        if name == "manifest.json":
             (folder / "result.json").unlink()
-        before = whole_files(tmp_path)
-        if name == "result.json" and fresh:
-            sweep(Run(tmp_path, fresh=True))  # whose manifest says that it is this question
-            assert json.loads((folder / name).read_text())["version"] == ours
+        before = files_of(folder)
+        if fresh:  # the answer stands beside it, and is found
+            new = sweep(Run(tmp_path, fresh=True)).provenance["run"]
+            assert new == f"{folder.name}-1" == sweep(Run(tmp_path)).provenance["run"]
+            assert files_of(folder) == before
             return
         with pytest.raises(LoadError, match=f"in version 3, this program reads {ours}; use the version of interp that"):
-            sweep(Run(tmp_path, fresh=fresh))
-        assert whole_files(tmp_path) == before
+            sweep(Run(tmp_path))
+        assert files_of(folder) == before
 
     def test_what_cannot_be_read_is_no_damage(self, tmp_path, monkeypatch):
         sweep(Run(tmp_path))
@@ -141,7 +142,7 @@ class TestDamage:
         with monkeypatch.context() as patched:
             patched.setattr(pq, "ParquetFile", gone)
             assert RunFolder(folder, Record.read(folder)).result() is None
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).frame, whole.frame, check_exact=True)
+        pd.testing.assert_frame_equal(sweep(Run(tmp_path)).examples, whole.examples, check_exact=True)
 
     def test_what_a_killed_process_left_half_written_is_deleted(self, tmp_path):
         sweep(Run(tmp_path))

@@ -13,7 +13,7 @@ import pytest
 from kept_sweeps import in_small_parts, stop_after, sweep, whole_files
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
-from killing import begun
+from killing import begun, killed_before
 
 from interp.errors import InputError, OutputError
 from interp.runs.catalogue import find_run, runs_in
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]
 
 
 def _same(one, other):
-    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
+    pd.testing.assert_frame_equal(one.examples, other.examples, check_exact=True)
 
 
 def _names(root):
@@ -215,21 +215,8 @@ class TestNothingIsLost:
             sweep(Run(tmp_path / "runs", fresh=True))
 
 
-def _killed_before(number, root):
-    """A fresh sweep that is killed before the operation of this number that the disk sees."""
-    operations = iter(range(10**6))
-
-    def counting(operation):
-        def counted(*arguments, **options):
-            if next(operations) == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return operation(*arguments, **options)
-
-        return counted
-
-    for name in ("open", "replace", "fsync", "unlink", "mkdir"):
-        setattr(os, name, counting(getattr(os, name)))
-    sweep(Run(root, fresh=True), n=3)
+def _small(root, fresh=False):
+    return sweep(Run(root, fresh=fresh), n=3)
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
@@ -237,17 +224,17 @@ def test_killed_before_every_operation_on_the_disk(tmp_path, step, monkeypatch):
     in_small_parts(monkeypatch)
     for number in range(0, 10**6, step):
         root = tmp_path / str(number)
-        first = sweep(Run(root), n=3)
-        child = begun(_killed_before, number, root)
+        first = _small(root)
+        child = begun(killed_before, number, _small, root, True)
         child.join()
         assert child.exitcode in (0, -signal.SIGKILL)
-        _same(sweep(Run(root), n=3), first)
+        _same(_small(root), first)
         if child.exitcode == 0:
             break
-        again = sweep(Run(root, fresh=True), n=3)
+        again = _small(root, fresh=True)
         _same(again, first)
         assert _key(again)[-2:] in ("-1", "-2"), "a kill after the last operation that counts begins another"
-        assert _key(sweep(Run(root), n=3)) == _key(again)
+        assert _key(_small(root)) == _key(again)
         assert not list(root.glob("*.fresh"))
         log = (root / _key(again) / "log.jsonl").read_text()
         assert log.count('"kept"') == len(list((root / _key(again) / "parts").iterdir())), "none was kept twice"

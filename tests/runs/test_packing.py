@@ -90,5 +90,5 @@ def test_a_gpu_is_the_receivers_own():
 @pytest.mark.parametrize("kind", [torch.Tensor, nn.Parameter])
 @pytest.mark.parametrize("block", [BLOCK, BLOCK[:, :, ::2], torch.zeros(0, 4)], ids=["whole", "with gaps", "empty"])
 def test_a_tensor_of_any_layout_goes_to_the_receivers_own_gpu(monkeypatch, kind, block):
-    monkeypatch.setattr(packing, "_place", lambda device: "meta")
+    monkeypatch.setattr(packing, "_device", lambda device: "meta")
     assert sent(nn.Parameter(block) if kind is nn.Parameter else block).device == torch.device("meta")

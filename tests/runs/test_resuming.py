@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import torch
 from random_passages import random_passages
-from stores import collected, files_of, flipped, noting, stop_after
+from stores import collected, files_of, flipped, interrupted, noting
 from tiny_models import random_model
 
 from interp.errors import LoadError, OutputError
@@ -22,22 +22,11 @@ from interp.runs.store import ActivationStore
 from interp.tasks.passages import Passage, ReadWord
 
 
-@pytest.fixture
-def model():
-    return random_model()
-
-
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "store"
-
-
 @pytest.mark.parametrize("after", range(0, 122, 9))
 def test_what_was_interrupted_goes_on_to_the_same_bytes(out, tmp_path, after):
     expected = files_of(collected(tmp_path / "whole").folder)
 
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, progress=stop_after(after))
+    interrupted(out, after)
     if after < 20:
         assert not out.exists()
     else:
@@ -48,8 +37,7 @@ def test_what_was_interrupted_goes_on_to_the_same_bytes(out, tmp_path, after):
 
 
 def test_what_is_there_is_not_computed_again(model, out, monkeypatch):
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, model=model, progress=stop_after(65))
+    interrupted(out, 65, model=model)
     told, run = [], []
     monkeypatch.setattr("interp.runs.shards.batch_activations", noting(run))
     store = collected(out, model=model, progress=told.append)
@@ -75,8 +63,7 @@ def test_what_is_lost_is_made_anew(out, lost):
 
 
 def test_a_damaged_shard_of_an_incomplete_store_is_named(out, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, progress=stop_after(65))
+    interrupted(out, 65)
     flipped(out / "shard-00001.safetensors", 500)
     with pytest.raises(LoadError, match=r"shard-00001\.safetensors: expected SHA-256"):
         collected(out)
@@ -105,8 +92,7 @@ def test_another_request_is_refused(out, complete, change, said):
     if complete:
         collected(out)
     else:
-        with pytest.raises(KeyboardInterrupt):
-            collected(out, progress=stop_after(65))
+        interrupted(out, 65)
     before = files_but_lock(out)
     with pytest.raises(LoadError) as error:
         collected(out, **change)
@@ -131,8 +117,7 @@ class TestComputedInAnotherWay:
         torch.set_num_threads(before)
 
     def test_begun(self, out, tmp_path, monkeypatch):
-        with pytest.raises(KeyboardInterrupt):
-            collected(out, progress=stop_after(65))
+        interrupted(out, 65)
         before = files_but_lock(out)
         with monkeypatch.context() as patched:
             patched.setattr(collecting, "program", lambda: {**program(), "interp": "0123456789abcdef" * 4})
@@ -146,8 +131,7 @@ class TestComputedInAnotherWay:
         assert files_of(collected(out).folder) == files_of(collected(tmp_path / "whole").folder)
 
     def test_begun_with_other_threads(self, out, request):
-        with pytest.raises(KeyboardInterrupt):
-            collected(out, progress=stop_after(65))
+        interrupted(out, 65)
         n = torch.get_num_threads()
         request.getfixturevalue("two_threads")
         with pytest.raises(LoadError, match=f"threads was {n} there and is {n + 1} here; go on in the same way"):
@@ -168,8 +152,7 @@ class TestComputedInAnotherWay:
 @pytest.mark.parametrize("n", [29, 12, 31])
 def test_other_passages_under_the_same_hash_are_refused(out, n):
     """Fewer, more, or others: what is there was read from those before."""
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, progress=stop_after(105))
+    interrupted(out, 105)
     other = random_passages(n) if n != 29 else random_passages(30, seed=1)
     if n == 31:
         collected(out, passages=other)
@@ -181,8 +164,7 @@ def test_other_passages_under_the_same_hash_are_refused(out, n):
 def test_fewer_passages_that_end_where_a_shard_does_are_refused(out):
     words = tuple(ReadWord("s", number, "w", (number,), {}) for number in range(5))
     passages = [Passage("d", "", (number, 1, 2, 3, 4), words) for number in range(24)]
-    with pytest.raises(KeyboardInterrupt):
-        collected(out, passages=passages, progress=stop_after(105))
+    interrupted(out, 105, passages=passages)
     with pytest.raises(LoadError, match=r"shard-00004\.safetensors: collected from other passages"):
         collected(out, passages=passages[:8])
 

@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]
 
 def test_what_is_kept_is_what_is_measured_without_a_run(tmp_path):
     plain, kept = sweep(), sweep(Run(tmp_path))
-    pd.testing.assert_frame_equal(plain.frame, kept.frame, check_exact=True)
+    pd.testing.assert_frame_equal(plain.examples, kept.examples, check_exact=True)
     pd.testing.assert_frame_equal(plain.summary(), kept.summary(), check_exact=True)
     assert kept.provenance == {**plain.provenance, "run": the_run(tmp_path).name}
 
@@ -47,7 +47,7 @@ def test_the_same_question_finds_its_answer(tmp_path, measured, monkeypatch):
     monkeypatch.setattr(Engine, "base", lambda *_: pytest.fail("the model was run"))
     again = sweep(Run(tmp_path))
     assert len(measured) == n
-    pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+    pd.testing.assert_frame_equal(first.examples, again.examples, check_exact=True)
     assert again.provenance == first.provenance
 
 
@@ -118,10 +118,10 @@ def test_an_interrupted_run_goes_on(tmp_path, measured, monkeypatch):
         with pytest.warns(RuntimeWarning, match="interrupted: the result holds the examples that were complete"):
             cut = sweep(Run(tmp_path / "cut"))
     assert not cut.provenance["complete"]
-    assert 0 < len(cut.frame) < len(whole.frame)
+    assert 0 < len(cut.examples) < len(whole.examples)
     found = sweep(Run(tmp_path / "cut"))
     assert measured == parts, "none twice"
-    pd.testing.assert_frame_equal(found.frame, whole.frame, check_exact=True)
+    pd.testing.assert_frame_equal(found.examples, whole.examples, check_exact=True)
     assert whole_files(tmp_path / "cut") == whole_files(tmp_path / "whole")
 
 
@@ -134,7 +134,7 @@ def test_processes_keep_the_same_bytes(tmp_path):
 
 def test_processes_without_a_folder_measure_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pd.testing.assert_frame_equal(sweep(Run(None, Processes(2))).frame, sweep().frame, check_exact=True)
+    pd.testing.assert_frame_equal(sweep(Run(None, Processes(2))).examples, sweep().examples, check_exact=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -185,7 +185,7 @@ class TestRefused:
         kept = total(events(tmp_path / "full"), "kept")
         assert kept > 2
         measured.clear()
-        pd.testing.assert_frame_equal(sweep(Run(tmp_path / "full")).frame, whole.frame, check_exact=True)
+        pd.testing.assert_frame_equal(sweep(Run(tmp_path / "full")).examples, whole.examples, check_exact=True)
         assert len(measured) == n_parts - kept
 
     def test_hooks_that_no_hash_can_tell(self, tmp_path):
@@ -234,9 +234,9 @@ def _second(folder):
 def test_a_known_answer_needs_no_reference_run(tmp_path, kind, monkeypatch):
     model, task = random_model(), random_task(lengths=(6,) * 8)
     first = interp.ablate(model, task, replacement=kind, run=tmp_path)
-    monkeypatch.setattr("interp.interventions.reference_set.read", lambda *_: pytest.fail("the reference set was run"))
+    monkeypatch.setattr("interp.interventions.reference_set.activations_of", lambda *_: pytest.fail("it was run"))
     again = interp.ablate(model, task, replacement=kind, run=tmp_path)
-    pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+    pd.testing.assert_frame_equal(first.examples, again.examples, check_exact=True)
     assert again.provenance == first.provenance
 
 
@@ -244,7 +244,7 @@ def test_resamples_of_other_draws_are_another_run(tmp_path):
     model, task = random_model(), random_task(lengths=(6,) * 8)
     found = [interp.ablate(model, task, replacement="resample", run=tmp_path, seed=seed) for seed in (0, 1)]
     assert len(list(tmp_path.iterdir())) == 2
-    assert not np.array_equal(*(each.frame["value"] for each in found))
+    assert not np.array_equal(*(each.examples["value"] for each in found))
 
 
 @pytest.mark.parametrize("executor", [Local(), pytest.param(Processes(2), marks=pytest.mark.slow)])
@@ -255,7 +255,7 @@ def test_patches_and_paths_are_kept(tmp_path, executor):
         lambda run: interp.path_patch(model, task, [["0.1", "1.2.q"], ["0.0", "logits"]], run=run),
     ]
     for call in calls:
-        plain, first, again, elsewhere = (call(run).frame for run in (None, tmp_path, tmp_path, Run(None, executor)))
+        plain, first, again, elsewhere = (call(run).examples for run in (None, tmp_path, tmp_path, Run(None, executor)))
         for each in (first, again, elsewhere):
             pd.testing.assert_frame_equal(plain, each, check_exact=True)
     assert len(list(tmp_path.iterdir())) == 2
@@ -270,7 +270,7 @@ def test_bridges_of_the_same_weights_are_told_apart(tmp_path):
         found.append(sweep(Run(tmp_path / "runs"), model=interp.load_model(f"bridge:{folder}")))
     assert found[0].provenance["model_hash"] == found[1].provenance["model_hash"]
     assert found[0].provenance["run"] != found[1].provenance["run"]
-    assert (found[0].frame["base"] != found[1].frame["base"]).all()
+    assert (found[0].examples["base"] != found[1].examples["base"]).all()
 
 
 def test_other_arithmetic_is_another_run(tmp_path):

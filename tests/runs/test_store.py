@@ -26,16 +26,6 @@ from interp.tasks.passages import Passage, ReadWord
 Z, EMBED, RESID = Site("z", 0), Site("embed"), Site("resid_post", 1)
 
 
-@pytest.fixture
-def model():
-    return random_model()
-
-
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "store"
-
-
 def words_of(passages):
     return [(passage.document, passage.template, word) for passage in passages for word in passage.words]
 

@@ -64,7 +64,7 @@ class TestPrograms:
 
     def test_what_numbers_depend_on_is_looked_at(self):
         names = {path.relative_to(source.PACKAGE).as_posix() for path in source.modules()}
-        assert {"__init__.py", "model/attention.py", "runs/code.py"} <= names
+        assert {"__init__.py", "model/attention.py", "runs/key.py"} <= names
         assert not [name for name in names if name.startswith(("report/", "cli/"))]
         assert not source.changed()
 
@@ -119,8 +119,8 @@ class TestModels:
         found = {id(model): sweep(Run(tmp_path), model=model) for model in order}
         assert len(keys_of(tmp_path)) == 2
         for model in order:
-            pd.testing.assert_frame_equal(found[id(model)].frame, sweep(model=model).frame, check_exact=True)
-        assert not found[id(plain)].frame["value"].equals(found[id(edited)].frame["value"])
+            pd.testing.assert_frame_equal(found[id(model)].examples, sweep(model=model).examples, check_exact=True)
+        assert not found[id(plain)].examples["value"].equals(found[id(edited)].examples["value"])
 
     @pytest.mark.parametrize(
         "act", [torch.relu, partial(torch.nn.functional.gelu, approximate="none")], ids=["relu", "gelu"]
@@ -131,7 +131,7 @@ class TestModels:
         model.blocks[0].mlp.act = act
         second = sweep(Run(tmp_path), model=model)
         assert first.provenance["run"] != second.provenance["run"]
-        assert not first.frame["value"].equals(second.frame["value"])
+        assert not first.examples["value"].equals(second.examples["value"])
 
     def test_the_same_bridge_is_the_same_run(self, tmp_path):
         tokenizer = word_tokenizer()
@@ -168,7 +168,7 @@ class TestArithmetic:
             found = [sweep(how, model=model) for how in (Run(tmp_path), None, Run(None, Processes(2)))]
         assert len(keys_of(tmp_path)) == 1
         for each in found:
-            pd.testing.assert_frame_equal(each.frame, expected.frame, check_exact=True)
+            pd.testing.assert_frame_equal(each.examples, expected.examples, check_exact=True)
 
     def test_another_way_to_compute_attention_is_another_run(self, tmp_path):
         sweep(Run(tmp_path))
@@ -225,7 +225,7 @@ class TestReplacements:
             units.append(dataclasses.replace(unit, item=items[0], counterfactual=items[1]))
         other = dataclasses.replace(task, references=(tuple(units),))
         one, two = (interp.ablate(model, each, replacement="positional_mean", run=tmp_path) for each in (task, other))
-        assert not one.frame["value"].equals(two.frame["value"])
+        assert not one.examples["value"].equals(two.examples["value"])
         assert len(keys_of(tmp_path)) == 2
 
 

@@ -3,54 +3,20 @@
 from collections.abc import Iterable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from interp.interventions.metrics import Answers, MetricName, RowScores, Scores, score
+from interp.interventions.metrics import Answers, RowScores, Scores, score
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.options import MetricName
 from interp.residual.activations import read
 
 FinalStream = Float[Tensor, "row answer_pos d_model"]
 ALWAYS = ("resid_pre", "q", "k", "v")
 OFFLOADED_TO = {"cuda": torch.device("cpu")}
 """Where activations wait that a device has no room for, by its type."""
-
-
-class Readout:
-    """A metric on the residual stream that leaves the last block, at the answers' positions.
-
-    Only the columns of the unembedding that the metric needs are computed.
-    """
-
-    def __init__(self, model: HookedTransformer, metric: MetricName):
-        self._model, self._metric = model, metric
-        self._base_log_p: Float[Tensor, "row d_vocab"] | None = None
-
-    def keep_base(self, stream: FinalStream, answers: Answers) -> Scores:
-        """The scores of the base run; for a KL divergence its predictions are kept."""
-        if self._metric == "kl_divergence":
-            logits = self._model.unembed(self._model.ln_final(stream[:, -1:]))[:, 0]
-            self._base_log_p = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
-        return self.scores(stream, answers, torch.arange(len(stream), device=stream.device))
-
-    def scores(self, stream: FinalStream, answers: Answers, rows: Tensor) -> Scores:
-        """Scores of streams that belong to `rows` of the batch; `answers` are the rows' own."""
-        normalised = self._model.ln_final(stream)
-        if self._metric == "logit_difference":
-            return self._two_columns(normalised[:, -1], answers)
-        base = None if self._base_log_p is None else self._base_log_p[rows]
-        return score(self._metric, self._model.unembed(normalised), answers, base)
-
-    def _two_columns(self, last: Float[Tensor, "row d_model"], answers: Answers) -> Scores:
-        """The logit difference from the two columns of the unembedding."""
-        wide = torch.promote_types(last.dtype, torch.float32)
-        ids = torch.stack([answers.right, answers.wrong], dim=1)
-        columns = self._model.W_U.T[ids]
-        logits = torch.einsum("nad,nd->na", columns, last) + self._model.b_U[ids]
-        difference = logits[:, 0].to(wide) - logits[:, 1].to(wide)
-        return Scores(difference, difference)
 
 
 class BaseRun:
@@ -70,7 +36,7 @@ class BaseRun:
         offloaded: bool = False,
     ):
         """Keep what ``ALWAYS`` names from `first_layer` on, and `extra`; offloaded, one layer is on the device."""
-        self.model, self.batch = model, batch
+        self.model, self.batch, self._metric = model, batch, metric
         n_layers, self._last = model.config.n_layers, list(model.blocks)[-1]
         sites = {Site(name, layer) for name in ALWAYS for layer in range(first_layer, n_layers)}
         last = Site("resid_post", n_layers - 1)
@@ -83,8 +49,11 @@ class BaseRun:
         self.final: Float[Tensor, "batch answer_pos d_model"] = self._last.left(
             self.at("resid_post", n_layers - 1)[:, positions.start : positions.stop]
         )
-        self.readout = Readout(model, metric)
-        self._scores = self.readout.keep_base(self.final, self.answers)
+        self._base_log_p: Float[Tensor, "row d_vocab"] | None = None
+        if metric == "kl_divergence":
+            logits = model.unembed(model.ln_final(self.final[:, -1:]))[:, 0]
+            self._base_log_p = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+        self._scores = self.scores(self.final)
 
     def at(self, name: str, layer: int) -> Float[Tensor, "batch pos ..."]:
         """The activation at a site."""
@@ -106,4 +75,25 @@ class BaseRun:
         # Both end alike, whatever their lengths.
         positions, longer = self.answers.positions, stream.shape[1] - self.batch.length
         at_end = self._last.left(stream[:, positions.start + longer : positions.stop + longer])
-        return RowScores.of(self.readout.scores(at_end, self.answers, torch.arange(len(stream), device=stream.device)))
+        return RowScores.of(self.scores(at_end))
+
+    def scores(self, stream: FinalStream, rows: Int[Tensor, " row"] | None = None) -> Scores:
+        """Scores of streams that leave the last block, of `rows` of the batch, or of all.
+
+        Only the columns of the unembedding that the metric needs are computed.
+        """
+        answers = self.answers if rows is None else self.answers.take(rows)
+        normalised = self.model.ln_final(stream)
+        if self._metric == "logit_difference":
+            return self._two_columns(normalised[:, -1], answers)
+        base = self._base_log_p if rows is None or self._base_log_p is None else self._base_log_p[rows]
+        return score(self._metric, self.model.unembed(normalised), answers, base)
+
+    def _two_columns(self, last: Float[Tensor, "row d_model"], answers: Answers) -> Scores:
+        """The logit difference from the two columns of the unembedding."""
+        wide = torch.promote_types(last.dtype, torch.float32)
+        ids = torch.stack([answers.right, answers.wrong], dim=1)
+        columns = self.model.W_U.T[ids]
+        logits = torch.einsum("nad,nd->na", columns, last) + self.model.b_U[ids]
+        difference = logits[:, 0].to(wide) - logits[:, 1].to(wide)
+        return Scores(difference, difference)

@@ -21,11 +21,11 @@ from interp.arguments import whole_number
 from interp.errors import InputError
 from interp.interventions.engine.base_run import OFFLOADED_TO
 from interp.interventions.intervention import Intervention, changed_positions
-from interp.interventions.metrics import MetricName
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, batches
 from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.options import MetricName
 from interp.residual.activations import read
 
 Interventions = Sequence[Intervention]

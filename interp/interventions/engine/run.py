@@ -26,7 +26,7 @@ from interp.interventions.engine.chunk import Chunk, Strand
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.plan import Classifier, Interventions, NoRoomError, Sizes, entry_sites, out_of_memory
 from interp.interventions.hooked_runs import CellScores
-from interp.interventions.metrics import MetricName, RowScores
+from interp.interventions.metrics import RowScores
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.config import TransformerConfig
 from interp.model.loading.agreement import TOLERANCE, differences, written_difference
@@ -36,6 +36,7 @@ from interp.model.loading.tensors import build
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import weights_hash
+from interp.options import MetricName
 from interp.residual.activations import read
 from interp.shapes import Tokens
 
@@ -232,7 +233,7 @@ class Engine:
     def _scores(self, chunk: Chunk, base: BaseRun) -> list[CellScores]:
         wavefront = Wavefront(base, chunk)
         rows = torch.from_numpy(chunk.rows).to(base.final.device)
-        scores = base.readout.scores(wavefront.run(), base.answers.take(rows), rows)
+        scores = base.scores(wavefront.run(), rows)
         found = RowScores.of(scores, wavefront.squares(), wavefront.fired())
         unchanged = base.row_scores()
         return [

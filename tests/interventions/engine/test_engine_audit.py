@@ -129,7 +129,7 @@ class TestAudit:
         with torch.no_grad():
             model.unembed.W_U.mul_(scale)
         found = heads(model).run(model, random_task(0, d_vocab=5000), metric="probability")
-        assert found.frame["base"].max() < 0.1
+        assert found.examples["base"].max() < 0.1
         assert found.provenance["audit"]["largest_difference"] < 1e-4
 
     def test_every_draw_and_batch_may_be_in_the_sample(self, model, task, monkeypatch):
@@ -197,20 +197,20 @@ class TestHooksOfOthers:
         assert found.provenance["engine"] == "plain"
         assert without.provenance["engine"] == "incremental"
         assert set(calls) == {model.hook_dict[name].name}
-        assert (found.frame["base"] - without.frame["base"]).abs().min() > 1e-6
-        assert (found.frame["value"] - without.frame["value"]).abs().max() > 1e-6
+        assert (found.examples["base"] - without.examples["base"]).abs().min() > 1e-6
+        assert (found.examples["value"] - without.examples["value"]).abs().max() > 1e-6
         before = len(calls)
         model(torch.tensor([task.examples[0].prompt]))
         assert len(calls) == before + 1
         model.reset_hooks()
         again = heads(model).run(model, task)
         assert again.provenance["engine"] == "incremental"
-        np.testing.assert_array_equal(again.frame["value"], without.frame["value"])
+        np.testing.assert_array_equal(again.examples["value"], without.examples["value"])
 
     def test_a_hook_that_only_looks_changes_nothing(self, model, task):
-        without = heads(model).run(model, task).frame
+        without = heads(model).run(model, task).examples
         model.add_hook("blocks.2.hook_resid_post", lambda value, hook: None)
-        found = heads(model).run(model, task).frame
+        found = heads(model).run(model, task).examples
         np.testing.assert_allclose(found["value"], without["value"], rtol=1e-10)
         np.testing.assert_allclose(found["change_norm"], without["change_norm"], rtol=1e-10)
 

@@ -336,8 +336,8 @@ def test_sweeps_over_heads_and_positions(fields):
     model, task = random_model(**fields), random_task(1, lengths=(6, 6, 6, 6))
     for site, n_heads in (("z", 4), ("k", fields.get("n_kv_heads") or 4)):
         found = patch(model, task, site=site, by=("layer", "head", "pos"), direction="noise")
-        assert len(found.frame.groupby(["layer", "head"])) == 2 * n_heads
-        assert (found.frame["status"] == "changed").any()
+        assert len(found.examples.groupby(["layer", "head"])) == 2 * n_heads
+        assert (found.examples["status"] == "changed").any()
     assert len(ablate(model, task, components="heads", replacement="mean").summary()) == 8
 
 
@@ -348,7 +348,7 @@ class TestBidirectional:
         model = random_model(causal=False)
         task = random_task(3, lengths=(6, 6), metric="sentence_log_probability", answers=(2, 2))
         cells = [Cell({"pos": pos}, (change("resid_pre", 0, Zero(), positions=(pos,)),)) for pos in range(6)]
-        frame = Sweep(cells).run(model, task).frame
+        frame = Sweep(cells).run(model, task).examples
         assert set(frame["status"]) == {"changed"}
         assert (frame["effect"].abs() > 1e-9).all()
 
@@ -358,7 +358,7 @@ class TestBidirectional:
         for causal, expected in ((False, {"changed"}), (True, {"identical input"})):
             model = random_model(n_layers=2, causal=causal)
             result = patch(model, task, site="resid_pre", by=("layer", "pos"), layers=[1])
-            assert set(result.frame[result.frame["pos"] == 0]["status"]) == expected
+            assert set(result.examples[result.examples["pos"] == 0]["status"]) == expected
 
 
 def test_a_key_head_that_is_not_there_raises():

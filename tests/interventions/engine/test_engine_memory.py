@@ -96,7 +96,7 @@ def measured(*case):
     result = sweep(*case)
     return {
         "peak": resident("VmHWM") - before,
-        "values": result.frame["value"].tolist(),
+        "values": result.examples["value"].tolist(),
         "batches": result.provenance["batches"],
         "audit": result.provenance["audit"]["largest_difference"],
     }
@@ -202,7 +202,7 @@ class TestSmallBudgets:
         assert needed(model, task, enough - 1, metric=metric) == enough
         small = Sweep(cells()).run(model, task, memory_budget=enough, metric=metric)
         large = Sweep(cells()).run(model, task, metric=metric)
-        np.testing.assert_allclose(small.frame["value"], large.frame["value"], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(small.examples["value"], large.examples["value"], rtol=1e-10, atol=1e-12)
         assert (small.provenance["batches"], large.provenance["batches"]) == (6, 1)
         assert small.provenance["memory_budget"] == enough
 
@@ -225,10 +225,10 @@ class TestSmallBudgets:
         ]
         assert len({each.provenance["batches"] for each in runs}) == 3
         for each in runs[1:]:
-            np.testing.assert_allclose(each.frame["value"], runs[0].frame["value"], rtol=1e-10, atol=1e-12)
-            np.testing.assert_allclose(each.frame["change_norm"], runs[0].frame["change_norm"], rtol=1e-10)
+            np.testing.assert_allclose(each.examples["value"], runs[0].examples["value"], rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(each.examples["change_norm"], runs[0].examples["change_norm"], rtol=1e-10)
             columns = ["unit", "example", "cluster", "template", "fired", "status"]
-            assert each.frame[columns].equals(runs[0].frame[columns])
+            assert each.examples[columns].equals(runs[0].examples[columns])
 
 
 class TestOffloading:
@@ -243,7 +243,7 @@ class TestOffloading:
         assert least < 0.6 * enough
         found = Sweep(cells(name)).run(model, task, memory_budget=least)
         assert (found.provenance["offloaded"], whole.provenance["offloaded"]) == (True, False)
-        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(found.examples["value"], whole.examples["value"], rtol=1e-10, atol=1e-12)
 
     def test_what_has_room_stays(self, model, monkeypatch):
         monkeypatch.setitem(OFFLOADED_TO, "cpu", torch.device("cpu"))
@@ -266,7 +266,7 @@ class TestOffloading:
         assert torch.cuda.max_memory_allocated() - before <= 1.2 * least
         whole = Sweep(cells()).run(model, task)
         assert not whole.provenance["offloaded"]
-        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(found.examples["value"], whole.examples["value"], rtol=1e-3, atol=1e-3)
 
 
 def run_out(monkeypatch, error, most, calls=None):
@@ -303,8 +303,8 @@ class TestOutOfMemory:
         # 9 cells on 4 rows: 36 trajectories, halved to 16 and 20, to 8 and 8, to 8 and 12.
         assert calls == [36, 16, 8, 8, 20, 8, 12]
         assert found.provenance["halvings"] == 3
-        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-12)
-        np.testing.assert_allclose(found.frame["change_norm"], whole.frame["change_norm"], rtol=1e-12)
+        np.testing.assert_allclose(found.examples["value"], whole.examples["value"], rtol=1e-12)
+        np.testing.assert_allclose(found.examples["change_norm"], whole.examples["change_norm"], rtol=1e-12)
 
     @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
     def test_with_one_cell_it_is_said_what_to_do(self, model, monkeypatch, error):
@@ -327,9 +327,9 @@ class TestOutOfMemory:
         run_out(monkeypatch, ERRORS[0], 1)
         found = Sweep(of).run(model, task, **options)
         assert found.provenance["halvings"] > 3
-        assert found.frame["fired"].equals(whole.frame["fired"])
+        assert found.examples["fired"].equals(whole.examples["fired"])
         for name in ("base", "value", "change_norm"):
-            np.testing.assert_allclose(found.frame[name], whole.frame[name], rtol=1e-12)
+            np.testing.assert_allclose(found.examples[name], whole.examples[name], rtol=1e-12)
 
     def test_where_the_unchanged_run_is_too_much_its_rows_are_halved(self, model, monkeypatch):
         task, base = random_task(3, lengths=(6, 6)), Engine.base
@@ -346,7 +346,7 @@ class TestOutOfMemory:
         found = Sweep(cells()).run(model, task)
         assert tried == [4, 2, 1, 1, 2, 1, 1]
         assert found.provenance["halvings"] == 3
-        np.testing.assert_allclose(found.frame["value"], whole.frame["value"], rtol=1e-12)
+        np.testing.assert_allclose(found.examples["value"], whole.examples["value"], rtol=1e-12)
 
     def test_other_errors_go_on(self, model, monkeypatch):
         run_out(monkeypatch, RuntimeError("something else"), 3)

@@ -38,7 +38,7 @@ def run(model, task, cells, **options):
     made = [Cell({"cell": number}, tuple(interventions)) for number, interventions in enumerate(cells)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Sweep(made).run(model, task, **options).frame
+        return Sweep(made).run(model, task, **options).examples
 
 
 def statuses(frame):
@@ -151,7 +151,7 @@ class TestNoOps:
     def ablated(model, task, kind="mean", **options):
         replacement = make_replacement(kind, model, task, sites=[Site("z", 0)], seed=0)
         cells = [Cell({"layer": 0, "head": head}, (change("z", 0, replacement, heads=(head,)),)) for head in (0, 1)]
-        return Sweep(cells).run(model, task, **options).frame
+        return Sweep(cells).run(model, task, **options).examples
 
     @pytest.mark.parametrize("plainly", [False, True], ids=["engine", "plain"])
     @pytest.mark.parametrize("constant", [0.0, 0.7], ids=["dead", "constant"])
@@ -175,7 +175,7 @@ class TestNoOps:
         add = something_to_add(model)
         nothing = dataclasses.replace(add, added=lambda site, batch: 0 * add.added(site, batch))
         with pytest.warns(RuntimeWarning, match="cell 0: the intervention changed nothing on any example"):
-            frame = Sweep([Cell({"cell": 0}, (change("mlp_out", 0, nothing),))]).run(model, task).frame
+            frame = Sweep([Cell({"cell": 0}, (change("mlp_out", 0, nothing),))]).run(model, task).examples
         assert set(frame["status"]) == {"no-op"}
 
     def test_resampling_a_dead_head_is_no_no_op_but_the_same_input(self, task):
