@@ -148,7 +148,7 @@ def test_progress_runs_evenly_to_the_end():
 
 
 def test_a_minimum_is_a_share():
-    with pytest.raises(InputError, match=r"min_probe: expected a share between 0 and 1, got 1.5"):
+    with pytest.raises(InputError, match=r"min_probe: expected a number from 0 to 1, got 1.5"):
         heads(noun_model(), [noun_task()], min_probe=1.5)
 
 
