@@ -49,9 +49,7 @@ def test_columns_are_those_of_the_table(report):
     assert list(report.summary().columns) == list(COLUMNS)
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert COLUMNS[:4] == ("layer", "head", "task", "query")
-    # A report is made here alone, so that what its page reads is there.
-    read = {*heads_frames.HEAD_COLUMNS, *heads_frames.FURTHER_HEAD_COLUMNS}
-    assert read <= set(COLUMNS)
+    assert {*heads_frames.HEAD_COLUMNS, *heads_frames.FURTHER_HEAD_COLUMNS} <= set(COLUMNS)
     assert set(heads_frames.TASK_COLUMNS) <= set(report.tasks.columns)
     assert set(heads_frames.ATTENTION_COLUMNS) <= set(report.attention_maps.columns)
     assert set(report.summary()["verdict"]) <= set(heads_frames.VERDICTS)
