@@ -120,6 +120,11 @@ def is_testable(encoded: EncodedExample) -> bool:
     return query is not None and bool(related) and max(related) < query and min(related) > 0
 
 
+def is_in_the_prompt(encoded: EncodedExample) -> bool:
+    """Whether the related word is testable, and no part of the continuation."""
+    return is_testable(encoded) and max(encoded.related) < len(encoded.prompt)
+
+
 def marked(positions: Sequence[tuple[int, ...] | None], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
     """1 at each example's positions, NaN where it has none to give; those from `n_keys` on are left out."""
     mask = np.zeros((len(positions), n_keys))

@@ -19,8 +19,7 @@ from interp.errors import InputError
 from interp.interventions.reference_set import make_replacement, mean_of_positions, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import Head, ablate
-from interp.methods.progress import part_of
+from interp.methods.ablation import Head, ablate, complete, part_of
 from interp.methods.representation import CELL, COLUMNS, representation, unread
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
@@ -163,8 +162,8 @@ def gather(
     steps = [part_of(progress, number, 3 if asked.probes else 2, n_heads) for number in range(3)]
     how: Any = {"seed": seed, "draws": asked.draws, "run": run}
     means = _means(model, task)
-    resampled = _complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
-    averaged = _complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
+    resampled = complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
+    averaged = complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
     excess = None
     if attention.testable:
         excess = attention.table("excess").only(attention.has_room(asked.min_attention))
@@ -174,7 +173,7 @@ def gather(
     exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
     if (
         exchange is not None
-        and not above_chance(_complete(exchange).examples, CELL, metric=task.metric, seed=seed).all()
+        and not above_chance(complete(exchange).examples, CELL, metric=task.metric, seed=seed).all()
     ):
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried, left_out = None, dict[str, str]()
@@ -290,12 +289,6 @@ def _with_probes(frame: pd.DataFrame, chosen: Chosen | None, correction: Correct
             adjusted = np.minimum(1.0, n_tasks * frame[f"{kind}_p_adjusted"])
         found[f"{kind}_p_adjusted"] = adjusted
     return frame.assign(**found)
-
-
-def _complete(result: SweepResult) -> SweepResult:
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    return result
 
 
 def _means(model: Any, task: Task) -> Means:

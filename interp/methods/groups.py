@@ -20,7 +20,7 @@ from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep
-from interp.methods.ablation import Head, head_name, set_name
+from interp.methods.ablation import Head, complete, head_name, set_name
 from interp.model.sites import Site
 from interp.runs.run import Run
 from interp.tasks.task import Task
@@ -63,9 +63,7 @@ def ablated_together(
     if missed:
         changes |= {f"missed, {name}": each for name, each in _one_by_one(heads, missed, means, resample).items()}
     cells = [Cell({"cell": name}, _interventions(each)) for name, each in changes.items()]
-    result = Sweep(cells).run(model, task, seed=seed, progress=progress, run=run)
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
+    result = complete(Sweep(cells).run(model, task, seed=seed, progress=progress, run=run))
     by_cell = {str(name): rows for name, rows in result.examples.groupby("cell", sort=False)}
     return pd.concat([_rows(by_cell, head, heads, missed) for head in heads], ignore_index=True)
 

@@ -40,7 +40,7 @@ from interp.claims.effects import check_judged, conclusions, means_of
 from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import ablate, check_heads, head_name, set_name
+from interp.methods.ablation import ablate, check_heads, complete, head_name, set_name
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.options import AblateOptions, GreedyOptions, Head, PairwiseOptions
@@ -220,9 +220,9 @@ def greedy(
         while len(sets) < n_heads:
             before = sets[-1] if sets else []
             tried = [[*before, head] for head in candidates if head not in before]
-            effects = _mean_effects(_whole(run(choosing, sets=tried)), tried)
+            effects = _mean_effects(complete(run(choosing, sets=tried)), tried)
             best = int(np.argmin(sign * effects))
-            results.append(_whole(run(scored, sets=[tried[best]])))
+            results.append(complete(run(scored, sets=[tried[best]])))
             sets.append(tried[best])
             flattering.append(float(effects[best]))
             if progress is not None:
@@ -231,8 +231,8 @@ def greedy(
         if not sets:
             raise
         warnings.warn("interrupted: the result holds the steps that were complete", RuntimeWarning, stacklevel=2)
-    complete = len(sets) == n_heads
-    split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": complete}
+    done = len(sets) == n_heads
+    split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": done}
     frames = [each.examples for each in results[: len(sets)]]
     return GreedyResult(_curve(sets, frames), {**results[0].provenance, **split}, ("step", "layer", "head"))
 
@@ -253,13 +253,6 @@ def halves(task: Task, seed: int) -> tuple[Task, Task]:
     first = set(drawn.tolist())
     parts = [tuple(unit for unit in task.units if (unit.cluster in first) == mine) for mine in (True, False)]
     return dataclasses.replace(task, units=parts[0]), dataclasses.replace(task, units=parts[1])
-
-
-def _whole(result: SweepResult) -> SweepResult:
-    """A step of some of the examples is none."""
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    return result
 
 
 def _mean_effects(result: SweepResult, tried: Sequence[Sequence[Head]]) -> np.ndarray:

@@ -27,10 +27,9 @@ from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.provenance import model_provenance
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import Head, head_name
+from interp.methods.ablation import Head, head_name, part_of
 from interp.methods.evidence import TaskEvidence, gather, tested
 from interp.methods.groups import ablated_together
-from interp.methods.progress import part_of
 from interp.methods.representation import CELL
 from interp.methods.task_arguments import none_left, told
 from interp.options import HeadsOptions

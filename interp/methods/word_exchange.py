@@ -30,7 +30,7 @@ from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.sweep import Progress, SweepResult
 from interp.interventions.word_exchange import WordExchange
 from interp.methods.ablation import check_heads, measure
-from interp.methods.attention_baselines import is_testable
+from interp.methods.attention_baselines import is_in_the_prompt
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.model.sites import Site
@@ -101,7 +101,7 @@ def against_other_words(task: Task) -> Task:
     dropped: Counter[str] = Counter()
     for unit in task.units:
         others = unit.word_counterfactuals
-        if not all(map(_in_the_prompt, unit.examples)):
+        if not all(map(is_in_the_prompt, unit.examples)):
             dropped[NO_WORD] += 1
         elif None in others:
             dropped[NO_OTHER] += 1
@@ -113,10 +113,6 @@ def against_other_words(task: Task) -> Task:
     if dropped[SAME_VALUE]:
         units = []
     return replace(task, units=tuple(units), dropped={**task.dropped, **dropped})
-
-
-def _in_the_prompt(encoded: EncodedExample) -> bool:
-    return is_testable(encoded) and max(encoded.related) < len(encoded.prompt)
 
 
 def _same_value(feature: str | None, encoded: EncodedExample, other: EncodedExample | None) -> bool:
