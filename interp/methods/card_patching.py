@@ -107,11 +107,11 @@ def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progre
     runs, changes in none.
     """
     given = as_pairs(task, model, n=None, seed=seed)
-    site, runs = Site("z", head[0]), (run_examples(given, each).__getitem__ for each in ("denoise", "noise"))
+    site, runs = Site("z", head[0]), (run_examples(given, "denoise"), run_examples(given, "noise"))
     replacement = Patch(model, (site,))
     cells = [
         Cell({"position": name}, (Intervention(site, replacement, heads=(head[1],), positions=where),))
-        for name, where in (*role_positions(given, *runs), ("all", None))
+        for name, where in (*role_positions(*runs), ("all", None))
     ]
     swept = complete(Sweep(cells).run(model, given, direction="denoise", seed=seed, progress=progress))
     result = PatchResult(swept.examples, {**swept.provenance, "direction": "denoise"}, swept.labels)

@@ -48,8 +48,8 @@ class Estimates:
         cells: The cells' labels.
         examples: ``unit``, ``example``, ``cluster`` and ``template`` of every example.
         method: Where the gradients were taken.
-        completeness: Of integrated gradients: the ``largest_gap`` between an example's sum over the embeddings and
-            the change of its metric, and the ``largest_change``, both in the metric's unit. Empty otherwise.
+        completeness: Of integrated gradients, in the metric's unit: the ``largest_gap`` between an example's sum over
+            the embeddings and the change of its metric, and the ``largest_change``. Empty otherwise.
     """
 
     values: Float[np.ndarray, "cell example"]
@@ -79,19 +79,9 @@ class Estimates:
 def estimate_cells(
     model: Any, task: Task, grid: Grid, cells: Sequence[Cell], options: AttributeOptions | None = None, **fields: Any
 ) -> Estimates:
-    """Estimate the effect of every cell on every example of `task`.
+    """Estimate the effect of every cell (all of them, in the grid's order) on every example of `task`.
 
-    Args:
-        model: Follows TransformerLens' protocol. Its weights need no gradients.
-        task: What is measured.
-        grid: What the cells were made from.
-        cells: All of them, in the grid's order.
-        options: How they are estimated: ``direction``, ``metric``, ``method``, ``steps`` and ``memory_budget`` of
-            ``AttributeOptions``; or these by name.
-        fields: Those of `options` that are given by name.
-
-    Raises:
-        InputError: An unknown method, a metric without a gradient, no steps, or a point that the model lacks.
+    `options` are ``direction``, ``metric``, ``method``, ``steps`` and ``memory_budget`` of ``AttributeOptions``.
     """
     how = AttributeOptions.of(options, fields)
     asked: MetricName = how.metric or task.metric

@@ -38,18 +38,12 @@ def ablated_together(
     progress: Progress | None = None,
     run: Run | None = None,
 ) -> pd.DataFrame:
-    """Ablate some heads together, and each with the others gone.
+    """Ablate heads that could stand in for each other together, and each with the others gone.
 
-    `heads` could stand in for each other: two or more, or one where some are `missed` by themselves. `means` take the
-    place of those that are gone.
-
-    Returns:
-        One row per head and example: ``heads`` (the set), ``missed``, ``head``, what is known of the example,
-        ``together`` (the effect of resampling all of `heads`) and ``mean_together`` (of their means), ``share`` and
-        ``mean_share``, ``backup`` and ``mean_backup``; NaN where it was not asked for. Empty where there is no set.
-
-    Raises:
-        KeyboardInterrupt: The sweep was interrupted.
+    `means` take the place of those that are gone. One row per head and example: ``heads`` (the set), ``missed``,
+    ``head``, what is known of the example, ``together`` (the effect of resampling all of `heads`) and ``mean_together``
+    (of their means), ``share`` and ``mean_share``, ``backup`` and ``mean_backup``; NaN where it was not asked for.
+    Empty where there is no set: fewer than two heads, and one where none is `missed` by itself.
     """
     if len(heads) < 2 and not (heads and missed):
         if progress is not None:
