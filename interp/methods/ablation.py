@@ -325,28 +325,6 @@ def measure(
     )
 
 
-def complete(result: SweepResult) -> SweepResult:
-    """The result; a sweep that was interrupted is no evidence on a task, and raises KeyboardInterrupt."""
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    return result
-
-
-def part_of(progress: Progress | None, number: int, n_parts: int, steps: int | None = None) -> Progress | None:
-    """What part `number` of `n_parts` calls, so that the whole goes on evenly.
-
-    Every part counts `steps`, however many it has of its own; None where all have as many.
-    """
-    if progress is None:
-        return None
-
-    def step(done: int, total: int) -> None:
-        each = total if steps is None else steps
-        progress(number * each + done * each // max(1, total), n_parts * each)
-
-    return step
-
-
 def _grid(asked: AblateOptions) -> Grid:
     """The grid that is asked for in place of components."""
     twice = [name for name in ("heads", "sets") if getattr(asked, name) is not None]

@@ -25,11 +25,11 @@ from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.provenance import model_provenance
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import part_of
 from interp.methods.card_circuits import COLUMNS as CIRCUITS
 from interp.methods.card_circuits import circuits
 from interp.methods.card_patching import FEATURE, PATHS, POSITIONS, feature_there, feeds, positions, readers, some_units
 from interp.methods.dossier import HeadsReport
+from interp.methods.grid import part_of
 from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 from interp.model.sites import Site
 from interp.model.weights import hash_of_values

@@ -24,11 +24,11 @@ from interp.interventions.intervention import Cell, Intervention, heads_at
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Progress, Sweep, SweepResult
-from interp.methods.ablation import complete, head_name
+from interp.methods.ablation import head_name
 from interp.methods.attention_baselines import is_in_the_prompt
 from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import task_positions
-from interp.methods.grid import role_positions
+from interp.methods.grid import complete, role_positions
 from interp.methods.patching import PatchResult, run_examples
 from interp.methods.path_patching import path_patch
 from interp.methods.paths import paths_from, paths_to

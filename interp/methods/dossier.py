@@ -118,7 +118,7 @@ class HeadsReport(Result):
         - ``effect`` is that of resampling the head, ``mean_effect`` that of putting its mean in its place
           (``mean_replacement``: of the position, or the template); ``exchange`` that of exchanging the related word for
           this head alone (NaN where that was not measured); ``probe`` and what follows as in
-          ``interp.methods.representation``.
+          ``interp.methods.evidence``.
         - ``_p`` is of "no more than the minimum", ``_p_adjusted`` the same, family-wise over heads and tasks, and
           ``_p_absent`` of "at least the minimum", family-wise, too. ``tracks_p_adjusted`` is the largest of attention,
           both effects, the exchange, the probe and its selectivity (that another task is spared is not in it), 1 where

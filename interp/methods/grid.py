@@ -1,4 +1,4 @@
-"""The cells of a sweep: one for every choice along the axes that it is resolved by.
+"""The cells of a sweep: one for every choice along the axes that it is resolved by. Whether it is complete.
 
 Axes that are not among these are changed together: without ``pos`` all positions, without ``head`` all heads.
 """
@@ -12,7 +12,7 @@ from interp.arguments import numbers_below, whole_numbers
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
 from interp.interventions.replacement import Replacement
-from interp.interventions.sweep import Cell
+from interp.interventions.sweep import Cell, Progress, SweepResult
 from interp.model.sites import SITES, Site, require_sites
 from interp.options import Axis
 from interp.tasks.alignment import corresponding, spans
@@ -148,3 +148,25 @@ def _labelled(encoded: EncodedExample, source: EncodedExample) -> dict[str, tupl
         if positions:
             found[name] = positions
     return found
+
+
+def complete(result: SweepResult) -> SweepResult:
+    """The result; a sweep that was interrupted is no evidence on a task, and raises KeyboardInterrupt."""
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    return result
+
+
+def part_of(progress: Progress | None, number: int, n_parts: int, steps: int | None = None) -> Progress | None:
+    """What part `number` of `n_parts` calls, so that the whole goes on evenly.
+
+    Every part counts `steps`, however many it has of its own; None where all have as many.
+    """
+    if progress is None:
+        return None
+
+    def step(done: int, total: int) -> None:
+        each = total if steps is None else steps
+        progress(number * each + done * each // max(1, total), n_parts * each)
+
+    return step

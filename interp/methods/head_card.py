@@ -28,7 +28,7 @@ from interp.claims.rules import FINDINGS
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked, model_provenance, task_asked
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import as_head, head_name, part_of
+from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
 from interp.methods.card_circuits import copying
 from interp.methods.card_parts import (
@@ -44,6 +44,7 @@ from interp.methods.card_parts import (
     shares,
 )
 from interp.methods.dossier import TASKS, HeadsReport, heads
+from interp.methods.grid import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
 from interp.options import CardOptions, Head, HeadsOptions

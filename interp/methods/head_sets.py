@@ -40,7 +40,8 @@ from interp.claims.effects import check_judged, conclusions, means_of
 from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import ablate, check_heads, complete, head_name, set_name
+from interp.methods.ablation import ablate, check_heads, head_name, set_name
+from interp.methods.grid import complete
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.options import AblateOptions, GreedyOptions, Head, PairwiseOptions

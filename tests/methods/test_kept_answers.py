@@ -23,7 +23,7 @@ from interp.methods import dossier
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
 from interp.methods.probes.probe import probe
-from interp.methods.relations import counting as reader
+from interp.methods.relations import counts as reader
 from interp.methods.relations.attend import attend
 from interp.model.transformer import HookedTransformer
 from interp.runs.executors import Processes

@@ -29,7 +29,7 @@ from interp.errors import InputError, suggest
 from interp.interventions.reference_set import make_replacement, reference_hash
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
-from interp.methods.ablation import as_measured, part_of
+from interp.methods.ablation import as_measured
 from interp.methods.erasure.readability import FITTED_METHODS, fit_erasers, readability
 from interp.methods.erasure.readings import (
     choose_places,
@@ -39,6 +39,7 @@ from interp.methods.erasure.readings import (
     steered,
     task_positions,
 )
+from interp.methods.grid import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
 from interp.options import EraseMethod, EraseOptions

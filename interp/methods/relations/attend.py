@@ -29,8 +29,7 @@ from interp.arguments import as_names
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked, model_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.relations.counting import Counting, named
-from interp.methods.relations.counts import RelationCounts
+from interp.methods.relations.counts import Counting, RelationCounts, named
 from interp.methods.relations.scores import RelationResult, tabulate
 from interp.model.devices import documented
 from interp.options import AttendOptions
