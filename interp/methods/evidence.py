@@ -208,7 +208,7 @@ class TaskEvidence:
 def gather(
     model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None, run: Run | None = None
 ) -> TaskEvidence:
-    """Run the attention pass and both ablation sweeps on `task`, probe it, and exchange the word for heads that may track.
+    """Run the attention pass and both ablation sweeps, probe, and exchange the word for heads that may track.
 
     Units that have no other example of their template and length to resample from are left out, and counted. An
     interrupted sweep is no evidence on the task.

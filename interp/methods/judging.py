@@ -287,7 +287,7 @@ SILENT = ("none", "undecided")
 
 
 def replication(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Which heads of which model get each verdict; `frames` are ``HeadsReport.summary()`` by the model's name, in order.
+    """Which heads of which model get each verdict; `frames` are ``HeadsReport.summary()`` by the model's name.
 
     One row per task, verdict that some head of some model gets, and model: ``heads``, such as ``2.1 2.2`` (empty where
     none does), and ``n_heads``; ``n_undecided``: the heads of which nothing is known on the task; and ``judged``:

@@ -1,23 +1,19 @@
 """How often each head finds the related word: sums by cluster of documents and direction, layer by layer.
 
-1. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
-   alike, each is chosen in part.
-2. Kept are hits and attention of every head, and hits of every rule. Nothing else that grows with the corpus is kept,
-   but the names of its documents.
-
-How a corpus is counted: in groups of documents, here or by other processes, each group kept as it comes.
-
 1. Documents are what is resampled. A treebank that does not mark its documents makes every sentence one, and sums are
    kept for each, head by head: beyond ``MOST_CLUSTERS`` neighbours are joined, so that the sums do not grow with the
    corpus. Clusters of independent clusters are valid, and neighbours that are not independent are better off in one.
-2. Sentences are read by themselves, documents in windows; what is too long is named.
-3. About ``WORDS_AT_ONCE`` words make a group. The sums of the groups are added in the corpus' order.
+2. About ``WORDS_AT_ONCE`` words make a group, which is counted here or by another process, and kept. Sentences are read
+   by themselves, documents in windows; what is too long is named.
+3. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
+   alike, each is chosen in part. Kept are hits and attention of every head, and hits of every rule.
+4. The sums of the groups are added in the corpus' order.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,7 +36,7 @@ from interp.runs.run import PartKind, Run, stream_parts
 from interp.runs.run_folder import Finished, RunFolder
 from interp.tasks.alignment import NONE
 from interp.tasks.corpus import Contents, Corpus
-from interp.tasks.relations import Context, Direction
+from interp.tasks.relations import Direction
 from interp.tasks.treebank import Document
 from interp.tasks.windows import Window, Windows
 
@@ -48,27 +44,11 @@ ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""
 
 
-@dataclass
-class Sums:
-    """Of one cluster and direction: how many items there are, and sums over them."""
-
-    n: int
-    hits: Float[np.ndarray, " cell"]
-    """How often each head chose a related word."""
-    attention: Float[np.ndarray, " cell"]
-    """Attention to related words, by head."""
-    rules: Float[np.ndarray, " rule"]
-    """How often each rule named one."""
-    chance: float
-    """Expected hits of an equal choice."""
-
-    def add(self, other: "Sums") -> None:
-        """Take in another batch's sums."""
-        self.n += other.n
-        self.chance += other.chance
-        self.hits += other.hits
-        self.attention += other.attention
-        self.rules += other.rules
+Sums = Mapping[str, Any]
+"""Of one cluster and direction, by the names in ``SUMMED``."""
+SUMMED = ("n", "hits", "attention", "rules", "chance")
+"""Items; by head, how often it chose a related word, and its attention to them; by rule, how often it named one;
+expected hits of an equal choice."""
 
 
 @dataclass(frozen=True)
@@ -141,17 +121,9 @@ class RelationBatch:
         key = self._key.numpy()
         for number, (document, at) in enumerate(self._keys):
             own = key == number
-            yield (
-                document,
-                at,
-                Sums(
-                    int(own.sum()),
-                    self._hits[number].flatten().numpy().copy(),
-                    self._attention[number].flatten().numpy().copy(),
-                    rules[own].sum(axis=0).astype(float),
-                    float(chance[own].sum()),
-                ),
-            )
+            hits, attention = (each[number].flatten().numpy().copy() for each in (self._hits, self._attention))
+            counted = (int(own.sum()), hits, attention, rules[own].sum(axis=0).astype(float), float(chance[own].sum()))
+            yield document, at, dict(zip(SUMMED, counted, strict=True))
 
 
 def _share(some: Bool[Tensor, "item head word"], of: Bool[Tensor, "item head word"]) -> Float[Tensor, "item head"]:
@@ -181,10 +153,8 @@ class Counted:
     def add(self, other: "Counted") -> None:
         """Take in the sums of the documents that follow, which become part of these."""
         for key, sums in other.sums.items():
-            if key in self.sums:
-                self.sums[key].add(sums)
-            else:
-                self.sums[key] = sums
+            own = self.sums.get(key)
+            self.sums[key] = sums if own is None else {name: own[name] + sums[name] for name in SUMMED}
         self.left_out.update(other.left_out)
         self.too_long |= other.too_long
         self.n_words += other.n_words
@@ -192,7 +162,7 @@ class Counted:
     def frame(self) -> pd.DataFrame:
         """A row for each cluster and direction."""
         names = {"cluster": [key[0] for key in self.sums], "direction": [key[1] for key in self.sums]}
-        return pd.DataFrame(names | {name: [getattr(each, name) for each in self.sums.values()] for name in _SUMMED})
+        return pd.DataFrame(names | {name: [each[name] for each in self.sums.values()] for name in SUMMED})
 
     def facts(self) -> dict[str, Any]:
         """What is not in ``frame``, as JSON has it."""
@@ -203,16 +173,11 @@ class Counted:
     def of(cls, frame: pd.DataFrame, facts: Mapping[str, Any]) -> "Counted":
         """What was counted, as ``frame`` and ``facts`` have it."""
         sums = {
-            (str(row.cluster), int(row.direction)): Sums(
-                int(row.n), np.array(row.hits), np.array(row.attention), np.array(row.rules), float(row.chance)
-            )
+            (str(row.cluster), int(row.direction)): {name: getattr(row, name) for name in SUMMED}
             for row in frame.itertuples()
         }
         left_out = Counter({(at, reason): n for at, reason, n in facts["left_out"]})
         return cls(sums, left_out, dict(facts["too_long"]), facts["n_words"])
-
-
-_SUMMED = tuple(each.name for each in fields(Sums))
 
 
 @dataclass(frozen=True)
@@ -326,20 +291,16 @@ class RelationReader:
     def run(self, group: Group) -> Counted:
         """Count hits by cluster."""
         counted = Counted()
-        for context in ("sentence", "document"):
+        for context, n_ctx in (("sentence", self._model.cfg.n_ctx), ("document", self.max_window)):
             own = {at: each for at, each in enumerate(self._directions) if each.context == context}
             if own:
-                windows = self._windows(context)
+                windows = Windows(self._tokenizer, n_ctx, both_sides=not self.causal)
                 cut = windows.sentences if context == "sentence" else windows.documents
                 read = (window for document in group.documents for window in cut(document))
                 how: Any = {"causal": self.causal, "exclude": self._exclude, "into": counted}
                 count(self._model, read, own, group.clusters, **how)
                 counted.too_long |= windows.too_long
         return counted
-
-    def _windows(self, context: Context) -> Windows:
-        n_ctx = self._model.cfg.n_ctx if context == "sentence" else self.max_window
-        return Windows(self._tokenizer, n_ctx, both_sides=not self.causal)
 
 
 def _table(counted: Counted) -> pa.Table:

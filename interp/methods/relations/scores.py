@@ -23,7 +23,7 @@ from interp.claims.claim import Measured, claim
 from interp.claims.evidence import Evidence
 from interp.claims.units import ClusterTable
 from interp.methods.in_one_line import counted_verdicts
-from interp.methods.relations.counts import RelationCounts, Sums
+from interp.methods.relations.counts import SUMMED, RelationCounts
 from interp.methods.relations.words import CHANCE, MOST_TOKENS, rule_names
 from interp.options import AttendOptions
 from interp.report.relations_sentences import leading
@@ -115,14 +115,15 @@ class DirectionCounts:
     def of(cls, counts: RelationCounts, number: int, documents: Sequence[str], causal: bool) -> "DirectionCounts":
         """The sums of the direction with this number."""
         n_cells, n_rules = counts.shape[0] * counts.shape[1], len(rule_names(causal=causal))
-        nothing = Sums(0, np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_rules), 0.0)
+        zeros = (0, np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_rules), 0.0)
+        nothing = dict(zip(SUMMED, zeros, strict=True))
         found = [counts.counted.sums.get((document, number), nothing) for document in documents]
         return cls(
             counts.directions[number],
-            np.array([each.n for each in found], dtype=float),
-            np.stack([each.hits for each in found]),
-            np.stack([each.attention for each in found]),
-            np.stack([np.append(each.rules, each.chance) for each in found]),
+            np.array([each["n"] for each in found], dtype=float),
+            np.stack([each["hits"] for each in found]),
+            np.stack([each["attention"] for each in found]),
+            np.stack([np.append(each["rules"], each["chance"]) for each in found]),
         )
 
     def only(self, kept: Bool[np.ndarray, " document"]) -> "DirectionCounts":
