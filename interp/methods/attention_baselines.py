@@ -26,7 +26,7 @@ from interp.tasks.task import EncodedExample
 
 @dataclass(frozen=True)
 class Keys:
-    """The key positions of some examples, counted in tokens, special tokens in front included.
+    """The key positions of some examples that have a query, counted in tokens, special tokens in front included.
 
     Attributes:
         examples: With a query each.

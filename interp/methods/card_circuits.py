@@ -1,4 +1,4 @@
-"""Which of a task's words would a head look for, and which would it make likelier? Its QK and OV circuits on them.
+"""Which of a task's words a head would look for, and which it would make likelier: its QK and OV circuits on them.
 
 1. The commonest tokens at the query, and those that end a related word.
 2. To which of the task's tokens a query gives the largest scores (QK), and which of their logits an attended token
@@ -31,15 +31,12 @@ Counts = Sequence[tuple[int, int]]
 
 
 def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: int = 5) -> pd.DataFrame:
-    """What a head looks for from the `most_words` commonest queries, and what it writes of the commonest related words.
+    """What a head looks for from the commonest queries, and what it writes of the commonest related words.
 
     One row a word and listed token, the strongest first, columns ``COLUMNS``: the ``word`` (``#id`` without a
     tokenizer), its ``role`` (``query`` or ``related``), in how many examples it has it, the ``circuit`` (``looks for``,
     ``raises``, ``lowers``), ``place`` (from 0), ``token``, ``text``, and ``score``: the attention score less its mean
     over the task's tokens, or the logit less its mean over the vocabulary (times the last norm's scale).
-
-    Raises:
-        InputError: A model of others, one without such circuits, or a task without relations.
     """
     require_ours(model, "circuits")
     queries, related = _counted(_query, task), _counted(_related, task)
@@ -54,11 +51,7 @@ def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: in
 
 
 def copying(model: Any, head: Head) -> float:
-    """How much a head copies what it attends to, from -1 to 1 (``copying_score``).
-
-    Raises:
-        InputError: A model of others, or one whose stream is no sum.
-    """
+    """How much a head copies what it attends to, from -1 to 1 (``copying_score``)."""
     require_ours(model, "circuits")
     return copying_score(model, *head)
 

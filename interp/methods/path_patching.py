@@ -50,14 +50,7 @@ from interp.tasks.task import Task
 
 
 class Runs:
-    """Activations of a batch and of its sources, as far as some paths need them; the last batch's are kept.
-
-    Attributes:
-        model: What is run.
-        mlps: What the MLPs between the nodes of a path do.
-        sites: What is kept of a run.
-        sources: What is kept of its source.
-    """
+    """Activations of a batch and of its sources, as far as some paths need them; the last batch's are kept."""
 
     def __init__(self, model: HookedTransformer, paths: Sequence[Path], mlps: Mlps):
         self.model, self.mlps = model, mlps
@@ -94,12 +87,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Arriving:
-    """A replacement: what a receiver reads, with what arrives along paths.
-
-    Attributes:
-        paths: They end in this receiver.
-        runs: What they are computed from.
-    """
+    """A replacement: what the receiver reads in which all `paths` end, with what arrives along them."""
 
     paths: tuple[Path, ...]
     runs: Runs = field(repr=False)

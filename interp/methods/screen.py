@@ -46,14 +46,7 @@ Audit = Float[np.ndarray, " audit"]
 
 @dataclass(frozen=True)
 class Recall:
-    """How much of what was sought is in the top.
-
-    Attributes:
-        sought: How many of the largest exact effects were sought.
-        estimate: The share of them that is in the top; NaN where cells were left out and none was audited.
-        low: Of its interval.
-        high: Of its interval.
-    """
+    """How much of what was `sought` is in the top: the share, NaN where cells were left out and none was audited."""
 
     sought: int
     estimate: float
@@ -128,13 +121,7 @@ class Screen(Result):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cells are to be measured.
-
-    Attributes:
-        estimated: What the choice is made from.
-        top: Numbers of the cells that are first by their estimates.
-        audit: Numbers of the cells that were drawn from the others.
-    """
+    """Numbers of the cells to be measured: those first by their estimates, and those drawn of the others."""
 
     estimated: Estimates
     top: Int[np.ndarray, " top"]
@@ -168,9 +155,6 @@ def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float
         top: How many cells: a whole number, or as a float the share of all cells, rounded up.
         audit: Likewise how many of the others are drawn, or all of these where they are fewer.
         seed: Of the draw.
-
-    Raises:
-        InputError: A number below 1, or a share that is none.
     """
     size = np.abs(estimated.means())
     first = _number("top", top, len(size))
@@ -194,17 +178,10 @@ def _number(name: str, asked: Any, n_cells: int) -> int:
 
 
 def recall(top: Top, audit: Audit, n_others: int, *, sought: int | None = None, confidence: float = 0.95) -> Recall:
-    """Estimate how many of the largest of all cells are in the top; see the module's docstring.
+    """Estimate how many of the `sought` largest of all cells are in the top; see the module's docstring.
 
-    Args:
-        top: Sizes of the exact effects of all cells in the top.
-        audit: Of the cells that were drawn, without replacement, from the others.
-        n_others: How many others there are.
-        sought: How many of the largest are meant; None for as many as the top has.
-        confidence: How often the interval covers the truth.
-
-    Raises:
-        InputError: Fewer than one cell is sought, or more than the top has.
+    `top` and `audit` have the sizes of the exact effects of all cells in the top, and of those that were drawn, without
+    replacement, from the `n_others`.
     """
     n = len(top) if sought is None else sought
     if not 1 <= n <= len(top):

@@ -54,18 +54,10 @@ def direct_effects(
     replacement: Replacement,
     memory_budget: int | None = None,
 ) -> pd.DataFrame:
-    """The direct effect of every head on every example, averaged over the replacement's draws.
+    """The direct effect of heads (components of one each) on every example, averaged over the replacement's draws.
 
-    Args:
-        model: One of ours.
-        task: Whose prompts are run; its answers are single tokens.
-        heads: Components of one head each.
-        replacement: What takes the place of their ``z``.
-        memory_budget: Bytes that are held while the prompts are run; None for the device's default.
-
-    Returns:
-        One row per head and example: ``layer``, ``head``, ``example``, ``direct`` (the scale frozen) and
-        ``direct_renormalised`` (the scale taken anew), in logits.
+    One row per head and example: ``layer``, ``head``, ``example``, ``direct`` (the scale frozen) and
+    ``direct_renormalised`` (the scale taken anew), in logits.
     """
     last = Site("resid_post", model.config.n_layers - 1)
     sites, rows = [*sites_of(heads), last], task_rows("logit_difference", task.units)

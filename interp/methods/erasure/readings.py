@@ -37,12 +37,7 @@ SITES = ("z", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
 
 @dataclass(frozen=True)
 class Place:
-    """What an eraser maps: one vector at each position.
-
-    Attributes:
-        site: With its layer.
-        head: Of a site that has heads.
-    """
+    """What an eraser maps, one vector at each position: a head's part of a site, or all of it."""
 
     site: Site
     head: int | None = None
@@ -106,13 +101,9 @@ def task_positions(at: ErasedAt, task: Task) -> dict[int, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Readings:
-    """Activations, and what they are to be told apart by.
+    """Activations by site, in the model's dtype, on the CPU; and of every reading its class, example and fold.
 
-    Attributes:
-        activations: By site, in the model's dtype, on the CPU.
-        labels: Of every reading, the value of the feature.
-        example: Of every reading, the number of its example.
-        fold: Of every reading, the reference set that it is in, or that serves it.
+    A reading's fold is the reference set that it is in, or that serves it.
     """
 
     activations: Mapping[Site, Float[Tensor, "reading ..."]]
@@ -153,10 +144,7 @@ def reference_readings(
 def scored_readings(
     model: Any, task: Task, feature: str, at: ErasedAt, sites: Sequence[Site], memory_budget: int | None = None
 ) -> Readings | None:
-    """Readings of the scored units, as far as they have the feature and the position; None where none has.
-
-    The arguments, and what is refused of activations, are those of ``reference_readings``.
-    """
+    """Readings of the scored units, as far as they have the feature and the position; None where none has."""
     rows = task_rows(task.metric, task.units)
     chosen = [row for row in rows if feature in row.encoded.example.features and positions_at(at, row.encoded)]
     return _read(model, chosen, feature, at, sites, memory_budget) if chosen else None

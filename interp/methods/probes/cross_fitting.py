@@ -95,14 +95,12 @@ PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Out-of-sample scores of every cell.
+    """Out-of-sample scores of every cell, and how many probes were fitted, and came to their optimum.
 
     Attributes:
         hits: Whether an example's class was found; of numbers NaN.
         loss: The probe's loss on it: ``-log p`` in nats, or the squared error.
         strength: Chosen in each round.
-        n_probes: How many were fitted.
-        n_converged: How many of them came to their optimum.
     """
 
     hits: Float[np.ndarray, "cell example"]

@@ -44,12 +44,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Folds:
-    """How examples are trained and tested on.
+    """How examples are trained and tested on: each atom is tested in one of the rounds.
 
     Attributes:
         atom: Of each example, from 0.
         trains_on: The atoms of every different training set.
-        rounds: Each atom is tested in one of them.
+        rounds: The splits that are scored.
         apart: Of ``groups`` and ``lemmas``, what training and test do not share.
     """
 
@@ -150,12 +150,9 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Problems:
-    """Probes to be fitted at every cell.
+    """Probes to be fitted at every cell: the atoms that each trains on, and its penalty, by cell where it differs.
 
-    Attributes:
-        atom: Of each example, from 0.
-        trains_on: The atoms that each probe trains on.
-        penalty: Of each probe; what it multiplies is the solver's to say. By cell where it differs.
+    What the penalty multiplies is the solver's to say.
     """
 
     atom: Int[Tensor, " example"]
@@ -180,10 +177,7 @@ class Problems:
 class Moments:
     """Number, mean and scatter of what each probe trains on.
 
-    Attributes:
-        n: Examples.
-        mean: Of each feature.
-        scatter: Sums of products of deviations from the mean; 0 of features that are the same in all it trains on.
+    The scatter has sums of products of deviations from the mean; 0 of features that are the same in all it trains on.
     """
 
     n: Float[Tensor, " problem"]
@@ -228,11 +222,7 @@ class Moments:
 class LinearProbes:
     """What was fitted: scores are ``x @ weight + bias``, one column a class (a single one where there are two).
 
-    Attributes:
-        weight: By cell, probe, feature and column.
-        bias: By cell, probe and column.
-        converged: Whether each probe came to its optimum; closed forms do.
-        n_steps: How many it took, of the probe that took most.
+    Closed forms always converge; `n_steps` are those of the probe that took most.
     """
 
     weight: Float[Tensor, "cell problem feature column"]

@@ -42,13 +42,7 @@ MOST_POSITIONS = 64
 
 
 def control_labels(carriers: Sequence[str], values: Sequence[str], seed: int = 0) -> list[str]:
-    """A random but fixed label for every type, from the labels' distribution.
-
-    Args:
-        carriers: The type of each example; empty for one of its own.
-        values: Its label.
-        seed: Of the draw.
-    """
+    """A random but fixed label for every type of carrier (empty for one of its own), from the labels' distribution."""
     generator = np.random.default_rng(seed)
     counts = Counter(values)
     classes = sorted(counts)
@@ -85,12 +79,7 @@ def position_features(tokens: Int[np.ndarray, " example"]) -> Float[Tensor, "1 e
 
 @documented
 def untrained(model: Any, seed: int = 0) -> HookedTransformer | None:
-    """A model of the same shape with random weights; None where the shape is not known here.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        seed: Of the weights.
-    """
+    """A model of the same shape with random weights; None where the shape is not known here."""
     config = shape_of(model)
     if config is None:
         return None
@@ -118,15 +107,7 @@ def description_length(
     *,
     seed: int = 0,
 ) -> DescriptionLength:
-    """The length of the labels' code, with the probes of every cell.
-
-    Args:
-        x: Activations.
-        target: Classes.
-        kind: Of probe; ``ridge`` gives no probabilities.
-        penalties: Strengths of the penalty.
-        seed: Of the order.
-    """
+    """The length of the code of the labels (classes), with the probes of every cell."""
     n, log_k = x.shape[1], np.log2(target.n_classes)
     order = np.random.default_rng(seed).permutation(n)
     atom = torch.from_numpy(_blocks(n)[np.argsort(order)]).to(x.device)
@@ -169,10 +150,9 @@ CACHE = 1 << 18
 
 @dataclass
 class Measured:
-    """Scores of every example, and lengths of codes.
+    """Scores of every example by name, and lengths of codes; ``[1 example]`` where all cells have the same scores.
 
     Attributes:
-        scores: By name, ``[cell example]``, or ``[1 example]`` where all cells have the same.
         bits: Description length of the labels with each cell's probes; NaN where the probes give no probabilities.
         control_bits: The same of the control task.
         uniform: Of a code that knows nothing.
@@ -187,13 +167,7 @@ class Measured:
 
 
 class Measuring:
-    """Fits the probes of one feature, cell by cell.
-
-    Args:
-        labelled: The examples.
-        asked: Of probes; its kind and penalties are those that are used.
-        device: Where probes are fitted.
-    """
+    """Fits the probes of one feature, cell by cell, on a device, with the kind and penalties that are used."""
 
     def __init__(self, labelled: Labelled, asked: ProbeOptions, device: torch.device):
         self.labelled, self._asked, self._device = labelled, asked, device
