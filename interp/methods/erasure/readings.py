@@ -232,50 +232,21 @@ def turns(task: Task, feature: str, classes: list[str]) -> list[Turn]:
 
 def steered(tasks: Sequence[Task], feature: str, references: Readings, strength: float) -> list[Add]:
     """For every task, what moves its examples from class to class."""
-    means = ClassMeans.of(references)
-    return [means.steering(turns(task, feature, means.classes), strength) for task in tasks]
-
-
-@dataclass(frozen=True)
-class ClassMeans:
-    """Means of activations by fold, site and class, without the axis of readings, in the model's dtype."""
-
-    means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
-
-    @classmethod
-    def of(cls, readings: Readings) -> "ClassMeans":
-        """Those of the reference sets."""
-        found = {}
-        for fold in readings.folds:
-            for label in set(readings.labels[readings.of(fold)].tolist()):
-                mine = torch.from_numpy(readings.of(fold) & (readings.labels == label))
-                for site, activations in readings.activations.items():
-                    found[fold, site, label] = activations[mine].double().mean(0).to(activations.dtype)
-        return cls(found)
-
-    @property
-    def classes(self) -> list[str]:
-        """The values that every fold has a mean of."""
-        by_fold: dict[int, set[str]] = {}
-        for fold, _, label in self.means:
-            by_fold.setdefault(fold, set()).add(label)
-        return sorted(set.intersection(*by_fold.values()))
-
-    def steering(self, turns: list[Turn], strength: float) -> Add:
-        """What moves the examples of a task from class to class."""
-        moved = Steered(self.means, turns, strength)
-        return Add(moved, identity=moved.identity)
+    means, by_fold = {}, []
+    for fold in references.folds:
+        by_fold.append(set(references.labels[references.of(fold)].tolist()))
+        for label in by_fold[-1]:
+            mine = torch.from_numpy(references.of(fold) & (references.labels == label))
+            for site, activations in references.activations.items():
+                means[fold, site, label] = activations[mine].double().mean(0).to(activations.dtype)
+    classes = sorted(set.intersection(*by_fold))
+    moved = [Steered(means, turns(task, feature, classes), strength) for task in tasks]
+    return [Add(each, identity=each.identity) for each in moved]
 
 
 @dataclass(frozen=True)
 class Steered:
-    """Differences of the classes' means, to be added.
-
-    Attributes:
-        means: As of ``ClassMeans``.
-        turns: Of every example, from which class to which.
-        strength: How many differences.
-    """
+    """Differences of the classes' means (by fold, site and class), to be added; `turns` are of every example."""
 
     means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
     turns: list[Turn]
