@@ -229,8 +229,8 @@ def heads(
             "names": names(models) if len(models) > 1 else [],  # which the table of replication has
             "tasks": [task_asked(each) for each in given],
             "chosen_on": [task_asked(each) for each in choose_on],
-            "claims": [] if declared is None else [declared.file, declared.sha256],
             **asked.asked(),
+            "claims": [] if declared is None else [declared.file, declared.sha256],
         }
 
     return with_left_out(answered(kept, request, model_provenance(model), HeadsReport, judging), left_out)
