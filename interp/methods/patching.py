@@ -157,7 +157,7 @@ def patch(
 
 def _estimated(asked: PatchOptions) -> AttributeOptions:
     """How a screen estimates."""
-    method = "attribution" if asked.screen is True else asked.screen
+    method: Any = "attribution" if asked.screen is True else asked.screen
     if method not in get_args(GradientMethod):
         known = suggest(str(method), get_args(GradientMethod))
         raise InputError(f"screen: expected True, False or a method, got {shown(method)}; {known}")

@@ -44,7 +44,7 @@ ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""
 
 
-Sums = Mapping[str, Any]
+Sums = dict[str, Any]
 """Of one cluster and direction, by the names in ``SUMMED``."""
 SUMMED = ("n", "hits", "attention", "rules", "chance")
 """Items; by head, how often it chose a related word, and its attention to them; by rule, how often it named one;
