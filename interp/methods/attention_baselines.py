@@ -1,18 +1,13 @@
 """Rules that would explain a head's attention without the relation: position alone, or a look-alike.
 
-Three families of baseline, each a rule that picks key positions without knowing the related word:
+A baseline is an **offset** from the query, an absolute **position**, or a **distractor** by its role in the template. A
+related word of several tokens is compared with as many tokens from the baseline's position on: the sum over more tokens
+is larger without any relation. The query itself, the first token and special tokens are never candidates: attention
+that is not needed rests there. Where an offset or position falls outside an example, it gets no attention there; an
+example without a distractor says nothing about one, and is left out.
 
-- **offset -d**: the position d before the query;
-- **position p**: an absolute position;
-- **a distractor**, by its role in the template: ``first attractor``, ``other person``.
-
-A related word of several tokens is compared with as many tokens from the baseline's position on: the sum over more
-tokens is larger without any relation. The query itself, the first token and special tokens are never candidates:
-attention that is not needed rests there. Where an offset or position falls outside an example, it gets no attention
-there; an example without a distractor says nothing about one, and is left out.
-
-Clark et al. (2019), "What does BERT look at?" and Voita et al. (2019), "Analyzing multi-head
-self-attention": a head counts only by what it does beyond the best fixed offset.
+Clark et al. (2019), "What does BERT look at?" and Voita et al. (2019), "Analyzing multi-head self-attention": a head
+counts only by what it does beyond the best fixed offset.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,17 +1,11 @@
 """Which heads look at the previous token, at the same token, at what came after it last time, or at the first token?
 
-The functions that can be told from positions and token ids alone:
-
-- **previous token**: attention from each token to the one before it;
-- **duplicate token**: to earlier occurrences of the same token;
-- **induction**: to the tokens after earlier occurrences of the same token;
-- **first-token sink**: to the first token of the row, where heads rest that have nothing to say.
-
-1. Each function is a set of key positions for every query. A head's score is its mean attention to the set, over the
-   queries whose set is not empty; **chance** is what even attention would give.
-2. On text, or on rows of random tokens said twice (``s s``, between the special tokens around a text), where nothing
-   but the repetition can be known.
-3. Rows are the clusters of the intervals.
+1. Each function is a set of key positions for every query: the **previous token**; earlier occurrences of the same
+   token (**duplicate token**); the tokens after these (**induction**); the first token of the row, where heads rest
+   that have nothing to say (**first-token sink**).
+2. A head's score is its mean attention to the set, over the queries whose set is not empty; **chance** is what even
+   attention would give. Rows are the clusters of the intervals.
+3. On text, or on rows of random tokens said twice, where nothing but the repetition can be known.
 
 Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits"; Olsson et al. (2022), "In-context Learning
 and Induction Heads".

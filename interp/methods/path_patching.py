@@ -1,8 +1,6 @@
 """Path patching: what one component writes is patched into what another one reads, and nowhere else.
 
-1. A path is a list of nodes: a sender (``2.1``, a head; ``mlp.1``; ``embed``, the embeddings), receivers that it
-   passes through, and a last receiver (``2.3.q``, ``2.3.k``, ``2.3.v``: what a head's queries, keys or values are made
-   from; ``mlp.2``; ``logits``).
+1. A path is a list of nodes: a sender, receivers that it passes through, and a last receiver (``paths.py``).
 2. The sender writes what it writes in the source, all other heads what they write in the run. Where MLPs are
    **recomputed**, every MLP between the sender and the next node writes what it makes of its changed input (Wang et al.
    2022). Where they are **frozen**, the sender's change alone arrives: one edge of the graph (Goldowsky-Dill et al.
@@ -10,7 +8,7 @@
 3. A receiver on the way passes the change of its output on in the same way. Paths that share their ends meet there.
 4. What the last receiver reads then is kept; all else is as in the run up to there, and from there the model runs on.
 
-A direct path has two nodes. With frozen MLPs, all direct paths from a sender together are its activation patch.
+With frozen MLPs, all direct paths (of two nodes) from a sender together are its activation patch.
 
 Wang et al. (2022), "Interpretability in the wild: a circuit for indirect object identification in GPT-2 small",
 appendix B; Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".

@@ -2,17 +2,15 @@
 
 Of ablating a head, ``z -> z'``, with ``d = (z' - z) W_O`` at the position that predicts:
 
-1. **direct** effect: the change of the logit difference when ``d`` alone is added to the last residual stream ``x`` and
-   the last LayerNorm keeps its scale ``s(x)``: ``(d - mean(d)) / s(x) * w @ (W_U[right] - W_U[wrong])``. It is the
-   change of the head's direct logit attribution.
+1. **direct** effect: the change of the logit difference when ``d`` alone is added to the last residual stream, and the
+   last LayerNorm keeps its scale (the change of the head's direct logit attribution).
 2. **total** effect: the change when the head is ablated and everything after it runs anew.
-3. **self-repair** = total - direct: above 0 where ablation costs and later parts make up for it.
-   It is the sum of two: what the **last LayerNorm** does by taking another scale, ``LN(x + d)`` in place of the frozen
-   one; and what **later heads and MLPs** do by reading another stream, ``total - (LN(x + d)'s change)``.
+3. **self-repair** = total - direct: above 0 where later parts make up for an ablation that costs. It is the sum of what
+   the **last LayerNorm** does by taking another scale, and of what **later heads and MLPs** do by reading another
+   stream.
 
-The frozen scale, and LayerNorm as a part of self-repair, are Rushing & Nanda's (2024), "Explorations of self-repair in
-language models"; the effect itself McGrath et al.'s (2023), "The Hydra effect: emergent self-repair in language model
-computations".
+Rushing & Nanda (2024), "Explorations of self-repair in language models" (the frozen scale, and LayerNorm's part);
+McGrath et al. (2023), "The Hydra effect: emergent self-repair in language model computations".
 """
 
 from collections.abc import Iterator, Sequence

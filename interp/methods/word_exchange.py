@@ -1,23 +1,17 @@
 """Whether what a head reads at the related word turns the answer: the word is exchanged, for one head at a time.
 
-1. Of every example its word counterfactual is needed: the same prompt with another related word, and another right
-   answer. It is the unit's other example, or one of its own (``Unit.word_counterfactuals``).
+1. Every example needs a word counterfactual: the same prompt with another related word, and another right answer. It is
+   the unit's other example, or one of its own (``Unit.word_counterfactuals``).
 2. The metric is the right answer of the example against the right answer of its word counterfactual.
 3. For one head, keys and values at the related word's tokens become those of the word counterfactual's run; its pattern
-   and ``z`` follow, whichever word reads them (``interventions/word_exchange.py``). All else stays.
-4. The effect is the change of the metric, example by example. Where the head alone carries the word to the answer, the
-   metric becomes what it is in the word counterfactual's run (``source``).
+   and ``z`` follow (``interventions/word_exchange.py``). All else stays. The effect is the change of the metric.
 
-A head that needs the related word for something else, and reads the feature elsewhere, turns nothing. Where another
-word at this place leaves the task's feature as it is, the answer that it turns is about something else: then nothing
-can be said of the task.
+A head that needs the related word for something else, and reads the feature elsewhere, turns nothing. It is not
+testable where no unit has the word in its prompts, before the query, and a word counterfactual of every example; where
+that has the same value of the task's feature; and in a model that shows no keys and values.
 
-Not testable where no unit has the word in its prompts, before the query, and a word counterfactual of every example;
-and in a model that shows no keys and values. (A verdict leaves it out, too, where the model is not shown to tell the
-two words' answers apart.)
-
-As Geiger et al. (2021), "Causal abstractions of neural networks": an interchange intervention, here on what one head
-reads at one word.
+As Geiger et al. (2021), "Causal abstractions of neural networks": an interchange intervention, on what one head reads
+at one word.
 """
 
 from collections import Counter

@@ -1,16 +1,12 @@
 """Rounds of folds that share neither a document nor a lemma, and the probes that are fitted together.
 
 1. Groups (documents, or templates) are dealt into folds of equal size, and so are the lemmas of the words that carry
-   the feature. A block is what one fold of groups and one of lemmas have in common.
-2. Each round tests one block, and trains on what shares neither its groups nor its lemmas: number is a function of the
+   the feature. An *atom* is what one fold of groups and one of lemmas have in common. Where no lemma is to be held out,
+   or lemmas are as groups, folds are of groups alone.
+2. Each round tests one atom, and trains on what shares neither its groups nor its lemmas: number is a function of the
    word, and a probe that has learnt words must not pass for one that reads number.
 3. The penalty of a round is chosen by rounds within its training examples, made in the same way.
-
-Where no lemma is to be held out, or lemmas are as groups, folds are of groups alone.
-
-Many probes are fitted to the same examples; they differ in what they train on and in their penalty. Examples belong to
-*atoms*, such as the block of one fold of documents and one of lemmas. A probe trains on some of the atoms, whole. So
-what the probes need of the examples is summed once for each atom: adding up is cheaper than reading.
+4. What the probes need of the examples is summed once for each atom: adding up is cheaper than reading.
 """
 
 from collections import Counter

@@ -1,17 +1,15 @@
 """Scores of the probes of all cells, and of the controls that each score stands beside.
 
 - **Control task**: every type of the word that carries the feature gets a random label, always the same, from the
-  labels' own distribution. What a probe learns of it, it has memorised. *Selectivity* is what the probe reaches on the
-  feature beyond that, on the same folds (Hewitt & Liang 2019, "Designing and interpreting probes with control tasks").
-  Where no word carries the feature, as of a word's senses, each example is a type of its own.
-- **Majority**: the most frequent class, or the mean. **Embedding**: a probe on the embedding of the token that is read,
-  which has seen no other word. **Position**: a probe on the position that is read. **Untrained**: the probe at the same
-  place in a model with random weights (Zhang & Bowman 2018). **Permuted**: a probe on the labels in random order.
-- **Description length** by the online code (Voita & Titov 2020, "Information-theoretic probing with minimum
-  description length", 3.2). The labels are sent in blocks, in random order; the first with ``log2 K`` bits a label,
-  each further one with a probe that was trained on all before, ``-log2 p`` bits a label. The choice of the penalty is
-  sent first. The sum is the length of a code that can be decoded: on random labels nobody gets below ``n log2 K`` on
-  average.
+  labels' own distribution; where no word carries it, each example is a type. *Selectivity* is what the probe reaches on
+  the feature beyond that, on the same folds (Hewitt & Liang 2019, "Designing and interpreting probes with control
+  tasks").
+- **Majority**: the most frequent class, or the mean. **Embedding** and **position**: a probe on the embedding of the
+  token that is read, or on its position. **Untrained**: the probe in a model with random weights (Zhang & Bowman 2018).
+  **Permuted**: a probe on the labels in random order.
+- **Description length** by the online code (Voita & Titov 2020, "Information-theoretic probing with minimum description
+  length", 3.2): labels are sent in blocks, the first with ``log2 K`` bits a label, each further one with a probe that
+  was trained on all before, ``-log2 p`` bits a label. The choice of the penalty is sent first.
 
 A score is 1 or 0 for a class that was found or not; of a number it is ``1 - e^2 / mean e0^2``, with e the error and e0
 that of the mean, so that its mean is R^2. Most are on folds that hold out documents (or templates) and lemmas; ``seen``
