@@ -9,7 +9,6 @@ out.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,11 +22,9 @@ from interp.model.transformer import HookedTransformer
 from interp.options import Head
 from interp.residual.circuits import copying_score, ov_circuit, qk_circuit
 from interp.residual.readout import token_texts
-from interp.tasks.task import EncodedExample, Task
+from interp.tasks.task import Task
 
 COLUMNS = ("word", "role", "n_examples", "circuit", "place", "token", "text", "score")
-Counts = Sequence[tuple[int, int]]
-"""Tokens, and in how many examples each is."""
 
 
 def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: int = 5) -> pd.DataFrame:
@@ -39,12 +36,24 @@ def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: in
     over the task's tokens, or the logit less its mean over the vocabulary (times the last norm's scale).
     """
     require_ours(model, "circuits")
-    queries, related = _counted(_query, task), _counted(_related, task)
+    rows = [(each, each.prompt + each.right + each.wrong) for each in task.examples]
+    queries = Counter(tokens[each.query] for each, tokens in rows if each.query is not None)
+    related = Counter(tokens[each.related[-1]] for each, tokens in rows if each.related)
     if not queries:
         raise InputError(f"circuits: {task.name!r} has no tagged relation, so nothing says which word looks for which")
-    words = torch.tensor(sorted({token for each in task.examples for token in _tokens(each)}))
-    parts = [*_looked_for(model, head, queries.most_common(most_words), words, top)]
-    parts += _written(model, head, related.most_common(most_words), words, top)
+    words = torch.tensor(sorted({token for _, tokens in rows for token in tokens}))
+    parts, qk, ov = [], qk_circuit(model, *head), ov_circuit(model, *head)
+    for token, n in queries.most_common(most_words):
+        scores = (qk.A[token] @ qk.B).cpu()[words]
+        listed = _listed(model, words, scores - scores.mean(), top)
+        parts.append(listed.assign(word=token, role="query", n_examples=n, circuit="looks for"))
+    for token, n in related.most_common(most_words):
+        logits = (ov.A[token] @ ov.B).cpu()
+        logits = (logits - logits.mean())[words]
+        for circuit, sign in (("raises", 1.0), ("lowers", -1.0)):
+            listed = _listed(model, words, sign * logits, top)
+            listed["score"] *= sign
+            parts.append(listed.assign(word=token, role="related", n_examples=n, circuit=circuit))
     found = pd.concat(parts, ignore_index=True)
     found["word"] = _texts(model, torch.tensor(found["word"].to_numpy()))
     return found[list(COLUMNS)]
@@ -54,46 +63,6 @@ def copying(model: Any, head: Head) -> float:
     """How much a head copies what it attends to, from -1 to 1 (``copying_score``)."""
     require_ours(model, "circuits")
     return copying_score(model, *head)
-
-
-def _looked_for(
-    model: HookedTransformer, head: Head, queries: Counts, words: Int[Tensor, " token"], top: int
-) -> Iterator[pd.DataFrame]:
-    qk = qk_circuit(model, *head)
-    for token, n in queries:
-        scores = (qk.A[token] @ qk.B).cpu()[words]
-        listed = _listed(model, words, scores - scores.mean(), top)
-        yield listed.assign(word=token, role="query", n_examples=n, circuit="looks for")
-
-
-def _written(
-    model: HookedTransformer, head: Head, related: Counts, words: Int[Tensor, " token"], top: int
-) -> Iterator[pd.DataFrame]:
-    ov = ov_circuit(model, *head)
-    for token, n in related:
-        logits = (ov.A[token] @ ov.B).cpu()
-        logits = (logits - logits.mean())[words]
-        for circuit, sign in (("raises", 1.0), ("lowers", -1.0)):
-            listed = _listed(model, words, sign * logits, top)
-            listed["score"] *= sign
-            yield listed.assign(word=token, role="related", n_examples=n, circuit=circuit)
-
-
-def _counted(token_of: Callable[[EncodedExample], int | None], task: Task) -> Counter[int]:
-    tokens = map(token_of, task.examples)
-    return Counter(token for token in tokens if token is not None)
-
-
-def _tokens(encoded: EncodedExample) -> tuple[int, ...]:
-    return encoded.prompt + encoded.right + encoded.wrong
-
-
-def _query(encoded: EncodedExample) -> int | None:
-    return None if encoded.query is None else _tokens(encoded)[encoded.query]
-
-
-def _related(encoded: EncodedExample) -> int | None:
-    return _tokens(encoded)[encoded.related[-1]] if encoded.related else None
 
 
 def _listed(

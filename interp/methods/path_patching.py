@@ -131,8 +131,8 @@ def _arriving(receiver: Node, paths: Sequence[Path], runs: Runs, batch: Batch) -
     written = {node: _written(node, shorter, runs, batch) for node, shorter in before.items()}
     for mlp in runs.recomputed(before, receiver):
         heard = [change for node, change in written.items() if node.writes_at < mlp.reads_at]
-        written[mlp] = _passed_on(mlp, _sum(heard), runs, batch)
-    return _sum(list(written.values()))
+        written[mlp] = _passed_on(mlp, reduce(torch.add, heard), runs, batch)
+    return reduce(torch.add, written.values())
 
 
 def _written(node: Node, paths: Sequence[Path], runs: Runs, batch: Batch) -> Residual:
@@ -140,10 +140,6 @@ def _written(node: Node, paths: Sequence[Path], runs: Runs, batch: Batch) -> Res
     if (node,) in paths:
         return _sent(node, runs, batch)
     return _passed_on(node, _arriving(node, paths, runs, batch), runs, batch)
-
-
-def _sum(changes: Sequence[Residual]) -> Residual:
-    return reduce(torch.add, changes)
 
 
 def _needs(node: Node) -> list[Site]:
@@ -266,7 +262,10 @@ def _changes(paths: Sequence[Path], runs: Runs) -> list[Intervention]:
     ending: dict[Node, list[Path]] = {}
     for path in paths:
         ending.setdefault(path[-1], []).append(path)
-    return [Intervention(end.site, Arriving(tuple(own), runs), heads=_heads(end)) for end, own in ending.items()]
+    return [
+        Intervention(end.site, Arriving(tuple(own), runs), heads=None if end.head is None else (end.head,))
+        for end, own in ending.items()
+    ]
 
 
 def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
@@ -278,7 +277,3 @@ def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
         "via": " > ".join(node.name for node in path[1:-1]),
         "receiver": path[-1].name,
     }
-
-
-def _heads(node: Node) -> tuple[int, ...] | None:
-    return None if node.head is None else (node.head,)
