@@ -1,11 +1,10 @@
 """What there is to say about one head: its card, with every kind of evidence on it, task by task.
 
-1. The dossier's verdicts on the head (``dossier.py``), given or made here.
-2. Of the dossier's examples: the effect as a share of each task's base run, and whether attention and effect come back
-   in two random halves of the clusters; ablation under every kind of replacement (``card_evidence.py``).
-3. Patching of what the head writes, word by word, and of the direct paths into it and out of it; its values at the
+1. The dossier's verdicts on the head (``dossier.py``), given or made here; its effect as a share of each task's base
+   run, two random halves of the clusters, and ablation under every kind of replacement (``card_parts.py``).
+2. Patching of what the head writes, word by word, and of the direct paths into it and out of it; its values at the
    related word, and the feature that a probe reads in what it writes, taken out (``card_patching.py``).
-4. Its circuits on the task's own words (``card_circuits.py``).
+3. Its circuits on the task's own words (``card_circuits.py``).
 
 Kinds of replacement, patching and what is taken out are measured on some of a task's units. What a task or a model
 cannot provide is left out with its reason. Only the verdicts are corrected for all heads and tasks: what else is on a
