@@ -132,14 +132,10 @@ def _fitted(
     tested[[each.mask for each in folds.rounds], [each.test for each in folds.rounds]] = True
     members = torch.nn.functional.one_hot(atom, n_atoms).to(x)
     n_converged = 0
-    for part in _parts(n_masks, x, target, n):
-        problems = problems_of(atom, masks[part], strengths)
-        probes = fit(kind, x, target, problems)
-        scores = probes.scores(x)
-        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, n))
-        sums[:, part] = found.permute(0, 2, 3, 1) @ members
+    for numbers, probes, scores, found in fitted(kind, x, target, atom, masks, strengths):
+        sums[:, list(numbers)] = found.permute(0, 2, 3, 1) @ members
         right = target.hits(scores).to(x).unflatten(2, (-1, n)) if target.n_classes else found * torch.nan
-        for at, mask in enumerate(range(n_masks)[part]):
+        for at, mask in enumerate(numbers):
             mine = tested[mask][atom]
             loss[:, :, mine] = found[:, mine, at].transpose(1, 2)
             hits[:, :, mine] = right[:, mine, at].transpose(1, 2)
@@ -147,8 +143,21 @@ def _fitted(
     return sums, hits, loss, n_converged
 
 
-def _parts(n_masks: int, x: Examples, target: Target, n_penalties: int) -> Iterator[slice]:
-    """Training sets that are fitted together."""
-    each = x.shape[0] * x.shape[1] * target.n_columns * n_penalties * x.element_size()
+def fitted(
+    kind: ProbeKind,
+    x: Examples,
+    target: Target,
+    atom: Int[Tensor, " example"],
+    masks: Bool[Tensor, "mask atom"],
+    penalties: Sequence[float],
+) -> Iterator[tuple[range, LinearProbes | MLPProbes, Scores, Float[Tensor, "cell example mask strength"]]]:
+    """Numbers of training sets that are fitted together; their probes, scores of all examples, and losses."""
+    n = len(penalties)
+    each = x.shape[0] * x.shape[1] * target.n_columns * n * x.element_size()
     size = max(1, BYTES_AT_ONCE // (6 * each))
-    yield from (slice(start, min(start + size, n_masks)) for start in range(0, n_masks, size))
+    for start in range(0, len(masks), size):
+        problems = problems_of(atom, masks[start : start + size], penalties)
+        probes = fit(kind, x, target, problems)
+        scores = probes.scores(x)
+        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, n))
+        yield range(start, start + problems.n // n), probes, scores, found

@@ -28,7 +28,7 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from interp.interventions.engine.run import shape_of
-from interp.methods.probes.cross_fitting import BYTES_AT_ONCE, PENALTIES, CrossFit, cross_fit, fit, losses, problems_of
+from interp.methods.probes.cross_fitting import PENALTIES, CrossFit, cross_fit, fitted
 from interp.methods.probes.data import Labelled, Target
 from interp.methods.probes.folds import Examples, make_folds
 from interp.model.devices import documented, place_of
@@ -88,15 +88,6 @@ FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5,
 """Where the online code's blocks end."""
 
 
-@dataclass(frozen=True)
-class DescriptionLength:
-    """Bits of the labels: with each cell's probes, ``n log2 K``, and with the classes' frequencies alone."""
-
-    bits: Float[np.ndarray, " cell"]
-    uniform: float
-    prior: float
-
-
 def description_length(
     x: Examples,
     target: Target,
@@ -104,25 +95,18 @@ def description_length(
     penalties: Sequence[float] = PENALTIES,
     *,
     seed: int = 0,
-) -> DescriptionLength:
-    """The length of the code of the labels (classes), with the probes of every cell."""
-    n, log_k = x.shape[1], np.log2(target.n_classes)
+) -> Float[np.ndarray, " cell"]:
+    """Bits of the code of the labels (classes), with the probes of every cell."""
+    n = x.shape[1]
     order = np.random.default_rng(seed).permutation(n)
     atom = torch.from_numpy(_blocks(n)[np.argsort(order)]).to(x.device)
     n_blocks = int(atom.max()) + 1
     before = torch.ones(n_blocks, n_blocks, device=x.device).tril(-1).bool()[1:]
-    bits = x.new_full((len(x), len(penalties)), float((atom == 0).sum()) * log_k)
-    width = max(1, BYTES_AT_ONCE // (6 * x.shape[0] * n * target.n_columns * len(penalties) * 8))
-    for start in range(0, n_blocks - 1, width):
-        part = before[start : start + width]
-        problems = problems_of(atom, part, penalties)
-        scores = fit(kind, x, target, problems).scores(x)
-        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, len(penalties)))
-        for at in range(len(part)):
-            bits += found[:, atom == start + at + 1, at].sum(dim=1) / np.log(2)
-    best = bits.min(dim=1).values.cpu().numpy() + np.log2(len(penalties))
-    counts = np.bincount(target.y.cpu().numpy(), minlength=target.n_classes)
-    return DescriptionLength(best, n * log_k, prior_length(counts))
+    bits = x.new_full((len(x), len(penalties)), float((atom == 0).sum()) * np.log2(target.n_classes))
+    for numbers, _, _, found in fitted(kind, x, target, atom, before, penalties):
+        for at, number in enumerate(numbers):
+            bits += found[:, atom == number + 1, at].sum(dim=1) / np.log(2)
+    return bits.min(dim=1).values.cpu().numpy() + np.log2(len(penalties))
 
 
 def prior_length(counts: Int[np.ndarray, " class"]) -> float:
@@ -211,9 +195,8 @@ class Measuring:
         bits, control_bits = (found.pop(name)[:, 0] for name in ("bits", "control_bits"))
         uniform = prior = np.nan
         if self._has_code:
-            nothing = torch.zeros(1, len(self._target.y), 1, dtype=torch.float64)
-            plain = description_length(nothing, self._target, "lda", (1.0,), seed=self._asked.seed)
-            uniform, prior = plain.uniform, plain.prior
+            counts = np.bincount(self._target.y.numpy(), minlength=self._target.n_classes)
+            uniform, prior = counts.sum() * np.log2(len(counts)), prior_length(counts)
         return Measured(found, bits, control_bits, uniform, prior)
 
     @property
@@ -240,7 +223,7 @@ class Measuring:
             return np.full((len(x), 1), np.nan)
         given, labels = x.to(self._device, torch.float64), target.to(self._device)
         kind, seed = self._asked.kind, self._asked.seed
-        return description_length(given, labels, kind, self._penalties, seed=seed).bits[:, None]
+        return description_length(given, labels, kind, self._penalties, seed=seed)[:, None]
 
 
 def _scored(target: Target, found: Scores) -> Scores:
