@@ -89,7 +89,7 @@ def gather_parts(
     compared, reasons = None, dict[str, str]()
     with _measuring(reasons, "replacements", "agreement"):
         compared = compare_kinds(model, some, asked, steps[0])
-    described = report.tasks.set_index("task").loc[task.name]
+    able = not report.tasks.set_index("task").loc[task.name, "base_low"] <= 0  # an unknown interval says nothing
     parts = {}
     for head, step in zip(heads, steps[1:], strict=True):
         row = of_head(report.summary(), head).set_index("task", drop=False).loc[task.name]
@@ -97,7 +97,8 @@ def gather_parts(
         found, own = {"halves": halves(examples, row, seed=asked.seed)}, dict(reasons)
         if compared is not None:
             found |= {"replacements": compared.of(head, asked.seed), "agreement": compared.agreement}
-        found |= _patched(model, head, task, row, described, max_units, asked.seed, own, step)
+        how: Any = {"seed": asked.seed, "reads": row["representation"] == "carried", "able": able, "progress": step}
+        found |= _patched(model, head, task, own, max_units=max_units, **how)
         parts[head] = _complete(found, own, task.name)
     return parts
 
@@ -106,26 +107,27 @@ def _patched(
     model: Any,
     head: Head,
     task: Task,
-    row: pd.Series,
-    described: pd.Series,
+    reasons: dict[str, str],
+    *,
     max_units: int,
     seed: int,
-    reasons: dict[str, str],
+    reads: bool,
+    able: bool,
     progress: Progress | None,
 ) -> dict[str, pd.DataFrame]:
-    """What is run for one head alone."""
+    """What is run for one head alone: whose feature a probe `reads`, on a task that the model is `able` to do."""
     found: dict[str, pd.DataFrame] = {}
     some, few = some_units(task, MOST_COMPARED, seed), {"max_units": max_units, "seed": seed}
     steps = [part_of(progress, number, 3, STEPS) for number in range(3)]
     with _measuring(reasons, "positions"):
         found["positions"] = positions(model, head, some, seed=seed, progress=steps[0])
     with _measuring(reasons, "feeds", "readers"):
-        if described["base_low"] <= 0:  # an interval that is not known says nothing about it
+        if not able:
             raise InputError("the unablated model is not shown to be above chance, so there is no answer to carry")
         found["feeds"] = feeds(model, head, task, **few, progress=steps[1])
         found["readers"] = readers(model, head, task, **few, progress=steps[2])
     with _measuring(reasons, "feature"):
-        found["feature"] = feature_there(model, head, some, reads=row["representation"] == "carried", seed=seed)
+        found["feature"] = feature_there(model, head, some, reads=reads, seed=seed)
     with _measuring(reasons, "circuits"):
         found["circuits"] = circuits(model, head, task)
     return found
