@@ -267,7 +267,9 @@ def _measured_first(judged: Sequence[Judged], declared: Declared, run: Run | Non
     sweeps = [
         sweep for each in evidence for sweep in (each.resampled, each.averaged, each.exchange) if sweep is not None
     ]
-    logs = [Log(root_of(run.folder) / str(each.provenance["run"]) / LOG) for each in sweeps]
+    root = root_of(run.folder)
+    questions = {str(each.provenance["run"]).partition("-")[0] for each in sweeps}  # whichever answer, old or fresh
+    logs = [Log(folder / LOG) for question in questions for folder in root.glob(f"{question}*")]
     return min(filter(None, (log.begun() for log in logs)), default=now)
 
 
