@@ -281,13 +281,15 @@ def _value_frame(
         baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], looks)
         overlap[:, cells] = ((related * looks).sum(axis=1) / related.sum(axis=1))[:, None]
     layer, head = np.divmod(np.arange(n_cells), n_heads)
-    labels = {
-        "feature_value": [each.value for each in scored],
-        "unit": [each.unit_number for each in scored],
-        "example": [each.number for each in scored],
-        "cluster": [each.unit.cluster for each in scored],
-        "template": [each.encoded.example.template for each in scored],
-    }
+    labels = pd.DataFrame(
+        {
+            "feature_value": [each.value for each in scored],
+            "unit": [each.unit_number for each in scored],
+            "example": [each.number for each in scored],
+            "cluster": [each.unit.cluster for each in scored],
+            "template": [each.encoded.example.template for each in scored],
+        }
+    )
     measures = {
         "attention": attention,
         "attention_baseline": baseline,
@@ -296,12 +298,8 @@ def _value_frame(
         "attention_self": weights[np.arange(len(scored)), :, keys.query[:, 0]],
         "attention_first": weights[:, :, 0],
     }
-    return pd.DataFrame(
-        {
-            "layer": layer.repeat(len(scored)),
-            "head": head.repeat(len(scored)),
-            **{name: np.tile(np.array(each, dtype=object), n_cells) for name, each in labels.items()},
-            "baseline": np.array([each.name for each in chosen], dtype=object).repeat(len(scored)),
-            **{name: each.T.ravel() for name, each in measures.items()},
-        }
-    ).astype({"unit": int, "example": int})
+    names = np.array([each.name for each in chosen], dtype=object)
+    cells = {"layer": layer, "head": head, "baseline": names}
+    rows = labels.iloc[np.tile(np.arange(len(scored)), n_cells)].reset_index(drop=True)
+    rows = rows.assign(**{name: each.repeat(len(scored)) for name, each in cells.items()})
+    return rows.assign(**{name: each.T.ravel() for name, each in measures.items()})
