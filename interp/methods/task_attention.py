@@ -299,7 +299,7 @@ def _value_frame(
         "attention_first": weights[:, :, 0],
     }
     names = np.array([each.name for each in chosen], dtype=object)
-    cells = {"layer": layer, "head": head, "baseline": names}
+    of_cells = {"layer": layer, "head": head, "baseline": names}
     rows = labels.iloc[np.tile(np.arange(len(scored)), n_cells)].reset_index(drop=True)
-    rows = rows.assign(**{name: each.repeat(len(scored)) for name, each in cells.items()})
+    rows = rows.assign(**{name: each.repeat(len(scored)) for name, each in of_cells.items()})
     return rows.assign(**{name: each.T.ravel() for name, each in measures.items()})
