@@ -11,8 +11,9 @@ Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits"; Olsso
 and Induction Heads".
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,10 +97,11 @@ def function_heads(
     for numbers in _of_equal_length(given):
         tokens = torch.tensor([given[number] for number in numbers], device=place_of(model)[0])
         masks = function_masks(tokens)
-        visible = _visible(tokens, causal=looks_back_only(model)).sum(-1)
+        length = tokens.shape[1]
+        visible = torch.arange(1, length + 1, device=tokens.device) if looks_back_only(model) else length
         counts[:, numbers] = masks.any(-1).sum(-1).cpu().numpy()
         chances[:, numbers] = (masks.sum(-1) / visible).sum(-1).cpu().numpy()
-        run_patterns(model, tokens, _adder(masks, sums, numbers, heads))
+        run_patterns(model, tokens, partial(_add, masks, sums, numbers))
     text = "random tokens said twice" if rows is None else "given"
     how = {**model_provenance(model), "rows": text, "n_rows": len(given), "seed": seed, "shape": (layers, heads)}
     return _tabulate(sums, counts, chances, how)
@@ -141,21 +143,17 @@ def function_masks(tokens: Tokens) -> Bool[Tensor, "function batch query_pos key
     return torch.stack([previous, same, after & earlier, first])
 
 
-def _visible(tokens: Tokens, *, causal: bool) -> Bool[Tensor, "query_pos key_pos"]:
-    length = tokens.shape[1]
-    whole = torch.ones(length, length, dtype=torch.bool, device=tokens.device)
-    return whole.tril() if causal else whole
-
-
-def _adder(
-    masks: Bool[Tensor, "function batch query_pos key_pos"], into: np.ndarray, numbers: list[int], heads: int
-) -> Callable[[int, Pattern], None]:
-    def add(layer: int, pattern: Pattern) -> None:
-        for function, mask in enumerate(masks):
-            found = (pattern * mask[:, None]).sum((-1, -2)).double().cpu().numpy()
-            into[function, numbers, layer * heads : (layer + 1) * heads] = found
-
-    return add
+def _add(
+    masks: Bool[Tensor, "function batch query_pos key_pos"],
+    into: np.ndarray,
+    numbers: list[int],
+    layer: int,
+    pattern: Pattern,
+) -> None:
+    heads = pattern.shape[1]
+    for function, mask in enumerate(masks):
+        found = (pattern * mask[:, None]).sum((-1, -2)).double().cpu().numpy()
+        into[function, numbers, layer * heads : (layer + 1) * heads] = found
 
 
 def _tabulate(

@@ -95,12 +95,12 @@ def estimate_cells(
     gaps, changes = np.zeros(len(values)), np.zeros(len(values))
     for batch, run in differentiable_runs(model, rows, asked, points, how.memory_budget):
         signs = np.array([row.sign for row in batch.rows], dtype=float)
-        way = _at_the_run(model, run, batch) if path is None else _along_the_way(model, run, batch, path)
-        found = by_cell([way.differences[name] for name in names], [way.slopes[name] for name in names], batch)
+        apart, steep = _at_the_run(model, run, batch) if path is None else _along_the_way(model, run, batch, path)
+        found = by_cell([apart[name] for name in names], [steep[name] for name in names], batch)
         np.add.at(values, batch.examples, signs[:, None] * _finite(found))
         if path is not None:
             change = run.scores(batch.source_tokens) - run.scores(batch.tokens)
-            total = (way.differences[EMBEDDED] * way.slopes[EMBEDDED]).flatten(1).sum(1)
+            total = (apart[EMBEDDED] * steep[EMBEDDED]).flatten(1).sum(1)
             np.add.at(changes, batch.examples, signs * _finite(change))
             np.add.at(gaps, batch.examples, signs * _finite(total - change))
     values[~by_cell.present(rows, len(values))] = np.nan
@@ -132,12 +132,8 @@ def _path(steps: int) -> list[tuple[float, float]]:
     return [(float(point + 1) / 2, float(weight) / 2) for point, weight in zip(points, weights, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Way:
-    """From the run of a batch to its source: how far each activation goes, and how steep the metric is there."""
-
-    differences: Mapping[str, Tensor]
-    slopes: Mapping[str, Tensor]
+_Way = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
+"""From the run of a batch to its source: how far each activation goes, and how steep the metric is there."""
 
 
 def _at_the_run(model: Any, run: DifferentiableRun, batch: Batch) -> _Way:
@@ -146,11 +142,9 @@ def _at_the_run(model: Any, run: DifferentiableRun, batch: Batch) -> _Way:
     # Where nothing of the source corresponds, nothing can be patched, and no cell is about it.
     known = torch.tensor([row.source_positions for row in batch.rows], device=batch.tokens.device) >= 0
     if known.all():
-        return _Way({name: there[name] - x for name, x in here.items()}, slopes)
+        return {name: there[name] - x for name, x in here.items()}, slopes
     shapes = {name: (*known.shape, *[1] * (x.ndim - 2)) for name, x in here.items()}
-    return _Way(
-        {name: torch.where(known.reshape(shapes[name]), there[name] - x, 0) for name, x in here.items()}, slopes
-    )
+    return {name: torch.where(known.reshape(shapes[name]), there[name] - x, 0) for name, x in here.items()}, slopes
 
 
 def _along_the_way(model: Any, run: DifferentiableRun, batch: Batch, path: list[tuple[float, float]]) -> _Way:
@@ -162,7 +156,7 @@ def _along_the_way(model: Any, run: DifferentiableRun, batch: Batch, path: list[
     there = read_source(model, batch, run.names)
     here = read(model, batch.tokens, run.names)
     slopes = _averaged(run, here[EMBEDDED], there[EMBEDDED], path)
-    return _Way({name: there[name] - x for name, x in here.items()}, slopes)
+    return {name: there[name] - x for name, x in here.items()}, slopes
 
 
 def _averaged(

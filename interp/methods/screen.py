@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -165,15 +165,11 @@ def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float
     return Choice(estimated, ranking[:first], sample)
 
 
-def _is_share(asked: object) -> TypeGuard[float]:
-    return isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < float(asked) <= 1
-
-
 def _number(name: str, asked: Any, n_cells: int) -> int:
     if is_whole(asked) and asked >= 1:
         return min(int(asked), n_cells)
-    if _is_share(asked):
-        return ceil(asked * n_cells)
+    if isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < float(asked) <= 1:
+        return ceil(float(asked) * n_cells)
     raise InputError(f"{name}: expected a number of cells from 1, or a share above 0.0 and up to 1.0, got {asked!r}")
 
 
