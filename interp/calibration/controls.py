@@ -1,36 +1,28 @@
 """Controls: trained models of which the truth is known without writing them, and nulls on which no head tracks.
 
-Trained models:
+Trained models, whose words and places are embedded as in planted ones:
 
-- **A single head**: a model of attention alone, one layer of one head: words do not meet anywhere else. Once it is
-  trained to agree its verbs, the task needs its head and the related word's feature in it, for nothing else tells the
-  answer. Training makes it look there more than elsewhere: a head that looked everywhere alike could not tell a related
-  word's value from an attractor's. And whatever it is trained for, it cannot do induction, which takes two layers: the
-  key of an item does not say which word stood before it (Elhage et al. 2021, "A mathematical framework for transformer
-  circuits").
-- **One that sees**: a model of one layer with LayerNorm and an MLP, of which one head alone can find words by their
-  class. The keys of the others are frozen to the subspace in which places are embedded, or, where the head that sees
-  shares its keys with another query, that query is frozen at 0. Words and places have equal length, the norm before
-  attention is not trained, and a related word and its attractors show their values in one direction: so nothing else
-  tells them apart. Once the model is trained to do a task, that head has to do it.
-- **Told**: a model that is trained to answer by a key among the words (``language.load_told``). Its heads look for the
-  key, carry its value and are needed; none of them tracks what is tagged as the related word.
+- **A single head**: attention alone, one layer of one head, where words meet nowhere else. Trained to agree, the task
+  needs its head and the related word's feature in it. It cannot do induction, which takes two layers (Elhage et al.
+  2021, "A mathematical framework for transformer circuits").
+- **One that sees**: one layer with LayerNorm and an MLP, of which one head alone can find words by their class. The
+  keys of the others are frozen to the subspace in which places are embedded, or, where that head shares its keys with
+  another query, that query is frozen at 0. Words and places have equal length, the norm before attention is not
+  trained, and a related word and its attractors show their values in one direction: so nothing else tells them apart.
+- **Told**: trained to answer by a key among the words (``language.load_told``). Its heads look for the key, carry its
+  value and are needed; none of them tracks what is tagged as the related word.
 
 Nulls, on which every ``tracks`` is a false claim:
 
 - **trained**: a model of the last kind.
-- **permuted labels**: a planted model; in half of the clusters, at random, right and wrong change places, and in half,
-  drawn apart, the two values of the feature. No effect and no probe can be about the task.
-- **permuted pairs**: a planted model; in each cluster the tag of the related word goes to it or to an attractor, each
-  as often. The model does the task as before, and no attention is to the tagged word; that word's other form, as the
-  word counterfactual, turns no answer. The references are permuted apart: baselines are chosen elsewhere.
+- **permuted labels**: a planted model; in half of the clusters right and wrong change places, and in half, drawn apart,
+  the two values of the feature. No effect and no probe can be about the task.
+- **permuted pairs**: a planted model; in each cluster the tag of the related word goes to it or to an attractor. The
+  model does the task as before, and no attention is to the tagged word. The references are permuted apart.
 - **untrained**: a model with random weights, whose heads do have effects, tiny ones.
 
-Untrained models, and those whose labels are permuted, cannot do the task, or are not shown to: the dossier's first
-question. So verdicts are counted of models that can, and kinds of evidence of all.
-
-Words and places are embedded as in planted models, and answers are read as there (of the one that sees: at random, and
-trained); the heads' weights start at random and are trained, in seconds.
+Untrained models, and those whose labels are permuted, are not shown to do the task: verdicts are counted of models that
+can, and kinds of evidence of all.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

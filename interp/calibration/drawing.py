@@ -1,13 +1,12 @@
-"""Which model next? Shapes, places and decoys at random, everything else as asked.
+"""Models drawn at random: shapes, places and decoys, everything else as asked.
 
 1. A shape: two to four layers of four to eight heads, twelve to eighteen heads in all; in some models, twice as many,
    of which each shares its keys and values with an idle one.
 2. Induction: a tracker, and in an earlier layer the head that it needs.
 3. Agreement and coreference each: a tracker, or one that looks by value, by itself, beside one that goes another route
-   or glances at the related word, or before one that amplifies; or two to four that stand in for each other, in any
-   layers.
-4. Often a head that looks, and one that carries; where none stand in, two loud ones in the last layer, of which one
-   may be another tracker, for a task that nothing else does by another route.
+   or glances at the related word, or before one that amplifies; or two to four that stand in for each other.
+4. Often a head that looks, and one that carries; where none stand in, two loud ones in the last layer, of which one may
+   be another tracker.
 5. All at random places; a looker reads no later than the first stand-in writes, for that drowns what comes after.
 """
 

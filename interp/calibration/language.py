@@ -1,17 +1,16 @@
 """A small language for models of known truth, with three tasks; every word form shows its class, lemma and feature.
 
-Nouns come in two cases, as in Latin or Russian: one that verbs agree with, and one that does not matter. So one head
-can find the subject among attractors, by one rule, and be written down by hand.
+Nouns come in two cases, one that verbs agree with, and one that does not matter. So one head can find the subject among
+attractors, by one rule, and be written down by hand.
 
 - **agreement**: ``so noun3s of-noun7 well verb`` is followed by ``are``: the verb has the number of the noun in the
-  nominative, wherever it stands, whatever the others have.
-- **coreference**: the same of persons and their gender.
-- **crossed**: both at once, for trained models: one of four answers is right, by the number of the noun and the gender
-  of the person; which of these is asked for, and which of the two words is tagged, is up to the task.
+  nominative. **coreference** is the same of persons and their gender.
+- **crossed**: both at once, for trained models: one of four answers is right; which values are asked for, and which of
+  the two words is tagged, is up to the task.
 - **induction**: ``key4 item1s key2 item9 so key4`` is followed by ``item1s``, not by ``item9``.
 
-A word is one token. The tasks are ``MinimalPair``s, encoded as any others. Where the two examples of a pair differ in
-more than the related word, each has a word counterfactual: itself with the other form of that word.
+A word is one token. Where the two examples of a pair differ in more than the related word, each has a word
+counterfactual: itself with the other form of that word.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

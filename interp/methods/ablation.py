@@ -59,12 +59,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Component:
-    """Parts that are ablated together.
-
-    Attributes:
-        labels: What the cell is called.
-        parts: One for each site, in the order of the layers.
-    """
+    """Parts that are ablated together, one for each site in the order of the layers; `labels` are the cell's."""
 
     labels: Mapping[str, Hashable]
     parts: tuple[Part, ...]
@@ -99,8 +94,7 @@ def choose_components(
         layers: Only those of these layers; None for all.
 
     Raises:
-        InputError: Heads, sets or layers that the model does not have, or named twice; or a choice
-            that does not go with another one; or MLPs or neurons of a model of attention alone.
+        InputError: What the model does not have, or named twice; or a choice that does not go with another one.
     """
     given = [name for name, each in (("heads", heads), ("sets", sets), ("layers", layers)) if each is not None]
     if len(given) > 1 or (components != "heads" and given not in ([], ["layers"])):
@@ -136,11 +130,7 @@ def head_name(head: Head) -> str:
 
 @named_arguments
 def as_head(model: Any, head: Head | str) -> Head:
-    """The head that is meant, as layer and head.
-
-    Args:
-        model: Whose head it is.
-        head: ``(2, 1)`` or ``"2.1"``.
+    """The head that is meant, as layer and head, where it is ``(2, 1)`` or ``"2.1"``.
 
     Raises:
         InputError: Neither of these, or a head that the model does not have.
@@ -149,11 +139,7 @@ def as_head(model: Any, head: Head | str) -> Head:
 
 
 def parse_head(name: str) -> Head:
-    """Layer and head of a name such as ``2.1``, whichever model it is of.
-
-    Raises:
-        InputError: It is no such name.
-    """
+    """Layer and head of a name such as ``2.1``, whichever model it is of."""
     found = re.fullmatch(r"(\d{1,6})\.(\d{1,6})", name)
     if found is None:
         raise InputError(f"head {name!r}: expected a layer and a head, both from 0, such as 2.1 for head 1 of layer 2")
@@ -167,11 +153,7 @@ def set_name(heads: Sequence[Head]) -> str:
 
 @named_arguments
 def check_heads(model: Any, heads: Sequence[Head] | None) -> list[Head]:
-    """The heads in the model's order; None for all of them.
-
-    Raises:
-        InputError: None, one twice, or one that the model does not have.
-    """
+    """The heads in the model's order, or all of them; refuses no head, one twice, or one that the model lacks."""
     if heads is None:
         return [(layer, head) for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
     return _known_heads(model, heads)
@@ -196,11 +178,7 @@ def _known_heads(model: Any, heads: object) -> list[Head]:
 
 @named_arguments
 def check_sets(model: Any, sets: Sequence[Sequence[Head]]) -> list[list[Head]]:
-    """The sets in the order given, their heads in the model's.
-
-    Raises:
-        InputError: No set, one twice, or one that is no set of the model's heads.
-    """
+    """The sets in the order given, their heads in the model's; refuses no set, or one twice."""
     given = as_list(sets)
     if given is None:
         raise InputError(f"sets: expected sets of (layer, head) pairs, got {sets!r}; give a list such as [[(2, 1)]]")
@@ -344,9 +322,6 @@ def as_measured(task: Task, metric: MetricName | None) -> Task:
 
     A sentence's log-probability runs the prompts with their continuations, all else the prompts alone, whose answers
     then play no role and are cut to one token. Accuracy is that of the task's own metric.
-
-    Raises:
-        InputError: No such metric.
     """
     if metric is not None:
         check_metric(metric)

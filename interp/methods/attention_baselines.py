@@ -1,22 +1,18 @@
 """Rules that would explain a head's attention without the relation: position alone, or a look-alike.
 
-Three families of baseline, each a rule that picks key positions without knowing the related word:
+A baseline is an **offset** from the query, an absolute **position**, or a **distractor** by its role in the template. A
+related word of several tokens is compared with as many tokens from the baseline's position on: the sum over more tokens
+is larger without any relation. The query itself, the first token and special tokens are never candidates: attention
+that is not needed rests there. Where an offset or position falls outside an example, it gets no attention there; an
+example without a distractor says nothing about one, and is left out.
 
-- **offset -d**: the position d before the query;
-- **position p**: an absolute position;
-- **a distractor**, by its role in the template: ``first attractor``, ``other person``.
-
-A related word of several tokens is compared with as many tokens from the baseline's position on: the sum over more
-tokens is larger without any relation. The query itself, the first token and special tokens are never candidates:
-attention that is not needed rests there. Where an offset or position falls outside an example, it gets no attention
-there; an example without a distractor says nothing about one, and is left out.
-
-Clark et al. (2019), "What does BERT look at?" and Voita et al. (2019), "Analyzing multi-head
-self-attention": a head counts only by what it does beyond the best fixed offset.
+Clark et al. (2019), "What does BERT look at?" and Voita et al. (2019), "Analyzing multi-head self-attention": a head
+counts only by what it does beyond the best fixed offset.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -26,7 +22,7 @@ from interp.tasks.task import EncodedExample
 
 @dataclass(frozen=True)
 class Keys:
-    """The key positions of some examples, counted in tokens, special tokens in front included.
+    """The key positions of some examples that have a query, counted in tokens, special tokens in front included.
 
     Attributes:
         examples: With a query each.
@@ -53,59 +49,25 @@ class Keys:
         return cls(examples, query, width, allowed)
 
     def mask(self, rule: "Baseline") -> Float[np.ndarray, "example key_pos"]:
-        """1 where the rule looks; NaN where it cannot be judged."""
-        return rule.looks(self) * self.allowed
-
-    def from_(self, start: Int[np.ndarray, "example 1"] | int) -> Float[np.ndarray, "example key_pos"]:
-        """1 at as many keys as the related word has, from `start` on."""
-        beyond = np.arange(self.allowed.shape[1]) - start
-        return ((beyond >= 0) & (beyond < self.width)).astype(float)
-
-
-@dataclass(frozen=True)
-class Offset:
-    """Looks `distance` tokens before the query."""
-
-    distance: int
-
-    @property
-    def name(self) -> str:
-        """For tables: ``offset -3``."""
-        return f"offset {-self.distance}"
-
-    def looks(self, keys: Keys) -> Float[np.ndarray, "example key_pos"]:
-        """1 where the rule looks, special or not."""
-        return keys.from_(keys.query - self.distance)
+        """1 where the rule looks; NaN where it cannot be judged: nothing has the distractor's role."""
+        if isinstance(rule.where, str):
+            looks = marked([each.distractors.get(rule.where) for each in self.examples], self.allowed.shape[1])
+            return looks * self.allowed
+        start = rule.where + (self.query if rule.kind == "offset" else 0)
+        beyond = np.arange(self.allowed.shape[1]) - start  # as many keys as the related word has
+        return ((beyond >= 0) & (beyond < self.width)).astype(float) * self.allowed
 
 
-@dataclass(frozen=True)
-class Position:
-    """Looks at one position, counted from 0, special tokens in front included."""
+class Baseline(NamedTuple):
+    """A rule: -3 from the query, position 5 (special tokens in front included), or a distractor by its role."""
 
-    at: int
+    kind: Literal["offset", "position", "distractor"]
+    where: int | str
 
     @property
     def name(self) -> str:
-        """For tables: ``position 5``."""
-        return f"position {self.at}"
-
-    def looks(self, keys: Keys) -> Float[np.ndarray, "example key_pos"]:
-        """1 where the rule looks, special or not."""
-        return keys.from_(self.at)
-
-
-@dataclass(frozen=True)
-class Distractor:
-    """Looks at the word with a role in the template, which is the rule's name; see ``Relation.distractors``."""
-
-    name: str
-
-    def looks(self, keys: Keys) -> Float[np.ndarray, "example key_pos"]:
-        """1 where the rule looks, special or not; NaN where nothing has the role."""
-        return marked([each.distractors.get(self.name) for each in keys.examples], keys.allowed.shape[1])
-
-
-Baseline = Offset | Position | Distractor
+        """For tables: ``offset -3``, ``position 5``, ``first attractor``."""
+        return str(self.where) if self.kind == "distractor" else f"{self.kind} {self.where}"
 
 
 def query_of(encoded: EncodedExample) -> int:
@@ -118,6 +80,11 @@ def is_testable(encoded: EncodedExample) -> bool:
     """Whether the related word stands wholly before the query, where a causal model can look, and not first."""
     query, related = encoded.query, encoded.related
     return query is not None and bool(related) and max(related) < query and min(related) > 0
+
+
+def is_in_the_prompt(encoded: EncodedExample) -> bool:
+    """Whether the related word is testable, and no part of the continuation."""
+    return is_testable(encoded) and max(encoded.related) < len(encoded.prompt)
 
 
 def marked(positions: Sequence[tuple[int, ...] | None], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
@@ -136,9 +103,9 @@ def candidates(examples: Sequence[EncodedExample]) -> list[Baseline]:
     longest = max(query_of(each) for each in examples)
     roles = dict.fromkeys(role for each in examples for role in each.distractors)
     return [
-        *(Offset(distance) for distance in range(1, longest)),
-        *(Position(position) for position in range(1, longest)),
-        *(Distractor(role) for role in roles),
+        *(Baseline("offset", -distance) for distance in range(1, longest)),
+        *(Baseline("position", position) for position in range(1, longest)),
+        *(Baseline("distractor", role) for role in roles),
     ]
 
 

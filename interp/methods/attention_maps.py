@@ -7,13 +7,13 @@
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from interp.claims.rules import ORDER
 from interp.errors import InputError
@@ -21,11 +21,32 @@ from interp.interventions.rows import Batch, Row, batches
 from interp.methods.attention_baselines import is_testable, query_of
 from interp.model.sites import Site
 from interp.residual.activations import without_logits
+from interp.shapes import Pattern, Tokens
 from interp.tasks.task import EncodedExample, Task
 
 NO_NUMBERS = (
     "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight is no number"
 )
+
+
+def run_patterns(
+    model: Any, tokens: Tokens, take: Callable[[int, Pattern], None], layers: Iterable[int] | None = None
+) -> None:
+    """Run rows of tokens, and give `take` layers (all of them, if None) and their patterns, in 32 bits or more."""
+
+    def reader(layer: int) -> Callable[..., None]:
+        def read(pattern: Pattern, *, hook: Any) -> None:
+            # A sum is no number if a summand is none, and costs less than looking at each.
+            if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
+                raise InputError(NO_NUMBERS)
+            take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
+
+        return read
+
+    chosen = range(model.cfg.n_layers) if layers is None else layers
+    hooks = [(Site("pattern", layer).hook_name, reader(layer)) for layer in chosen]
+    with torch.inference_mode():
+        model.run_with_hooks(tokens, fwd_hooks=hooks, **without_logits(model))
 
 
 def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.ndarray, "example cell key_pos"]:
@@ -37,66 +58,41 @@ def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.
     n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
     n_keys = 1 + max(query_of(each) for each in examples)
     weights = np.zeros((len(examples), n_layers, n_heads, n_keys))
-    _listen(model, examples, range(n_layers), lambda batch, layer: _reader(batch, weights[:, layer]))
-    _check_finite(weights)
+    for batch in _batches(model, examples):
+        run_patterns(model, batch.tokens, partial(_keep_queries, batch, weights))
     return weights.reshape(len(examples), n_layers * n_heads, n_keys)
+
+
+def _keep_queries(batch: Batch, into: np.ndarray, layer: int, pattern: Pattern) -> None:
+    queries = torch.tensor([query_of(row.encoded) for row in batch.rows], device=pattern.device)
+    chosen = pattern[torch.arange(len(queries), device=pattern.device), :, queries]
+    width = min(chosen.shape[-1], into.shape[-1])
+    into[batch.examples, layer, :, :width] = chosen[..., :width].float().cpu().numpy()
 
 
 def patterns(
     model: Any, examples: Sequence[EncodedExample], heads: Sequence[tuple[int, int]]
 ) -> list[list[Float[np.ndarray, "query_pos key_pos"]]]:
     """For each head its whole attention pattern on each example, as long as what is run."""
-    kept: list[list[np.ndarray]] = [[np.empty((0, 0))] * len(examples) for _ in heads]
-    _listen(model, examples, dict(heads), lambda batch, layer: _keeper(batch, layer, heads, kept))
-    for of_head in kept:
-        for pattern in of_head:
-            _check_finite(pattern)
-    return kept
+    kept: dict[tuple[int, int], np.ndarray] = {}
+    for batch in _batches(model, examples):
+
+        def take(layer: int, pattern: Pattern, batch: Batch = batch) -> None:
+            for number in [number for number, each in enumerate(heads) if each[0] == layer]:
+                found = pattern[:, heads[number][1]].float().cpu().numpy()
+                kept.update(zip(((number, example) for example in batch.examples), found, strict=True))
+
+        run_patterns(model, batch.tokens, take, dict(heads))
+    return [[kept[number, example] for example in range(len(examples))] for number in range(len(heads))]
 
 
-def _listen(
-    model: Any,
-    examples: Sequence[EncodedExample],
-    layers: Iterable[int],
-    listener: Callable[[Batch, int], Callable[..., None]],
-) -> None:
-    """Run the examples, with a listener at the pattern of each of the layers."""
-    for batch in batches(model, [_row(number, encoded) for number, encoded in enumerate(examples)]):
-        hooks = [(Site("pattern", layer).hook_name, listener(batch, layer)) for layer in layers]
-        with torch.inference_mode():
-            model.run_with_hooks(batch.tokens, fwd_hooks=hooks, **without_logits(model))
-
-
-def _check_finite(weights: np.ndarray) -> None:
-    if not np.isfinite(weights).all():
-        raise InputError(NO_NUMBERS)
-
-
-def _row(number: int, encoded: EncodedExample) -> Row:
-    """The prompt, with the right continuation where the query stands in it."""
-    later = query_of(encoded) >= len(encoded.prompt)
-    return Row(encoded, number, fold=0, continuation=encoded.right if later else ())
-
-
-def _reader(batch: Batch, into: np.ndarray) -> Callable[..., None]:
-    def read(pattern: Tensor, *, hook: Any) -> None:
-        queries = torch.tensor([query_of(row.encoded) for row in batch.rows], device=pattern.device)
-        chosen = pattern[torch.arange(len(queries), device=pattern.device), :, queries]
-        width = min(chosen.shape[-1], into.shape[-1])
-        into[batch.examples, :, :width] = chosen[..., :width].float().cpu().numpy()
-
-    return read
-
-
-def _keeper(
-    batch: Batch, layer: int, heads: Sequence[tuple[int, int]], kept: list[list[np.ndarray]]
-) -> Callable[..., None]:
-    def keep(pattern: Tensor, *, hook: Any) -> None:
-        for place, (_, head) in ((n, each) for n, each in enumerate(heads) if each[0] == layer):
-            for example, of_row in zip(batch.examples, pattern[:, head].float().cpu().numpy(), strict=True):
-                kept[place][example] = of_row
-
-    return keep
+def _batches(model: Any, examples: Sequence[EncodedExample]) -> list[Batch]:
+    """The prompts, with the right continuation where the query stands in it."""
+    rows = [
+        Row(each, number, fold=0, continuation=each.right if query_of(each) >= len(each.prompt) else ())
+        for number, each in enumerate(examples)
+    ]
+    return batches(model, rows)
 
 
 TOP_HEADS, SENTENCES = 8, 4

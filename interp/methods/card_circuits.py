@@ -1,4 +1,4 @@
-"""Which of a task's words would a head look for, and which would it make likelier? Its QK and OV circuits on them.
+"""Which of a task's words a head would look for, and which it would make likelier: its QK and OV circuits on them.
 
 1. The commonest tokens at the query, and those that end a related word.
 2. To which of the task's tokens a query gives the largest scores (QK), and which of their logits an attended token
@@ -9,7 +9,6 @@ out.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,84 +22,47 @@ from interp.model.transformer import HookedTransformer
 from interp.options import Head
 from interp.residual.circuits import copying_score, ov_circuit, qk_circuit
 from interp.residual.readout import token_texts
-from interp.tasks.task import EncodedExample, Task
+from interp.tasks.task import Task
 
 COLUMNS = ("word", "role", "n_examples", "circuit", "place", "token", "text", "score")
-Counts = Sequence[tuple[int, int]]
-"""Tokens, and in how many examples each is."""
 
 
 def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: int = 5) -> pd.DataFrame:
-    """What a head looks for from the `most_words` commonest queries, and what it writes of the commonest related words.
+    """What a head looks for from the commonest queries, and what it writes of the commonest related words.
 
     One row a word and listed token, the strongest first, columns ``COLUMNS``: the ``word`` (``#id`` without a
     tokenizer), its ``role`` (``query`` or ``related``), in how many examples it has it, the ``circuit`` (``looks for``,
     ``raises``, ``lowers``), ``place`` (from 0), ``token``, ``text``, and ``score``: the attention score less its mean
     over the task's tokens, or the logit less its mean over the vocabulary (times the last norm's scale).
-
-    Raises:
-        InputError: A model of others, one without such circuits, or a task without relations.
     """
     require_ours(model, "circuits")
-    queries, related = _counted(_query, task), _counted(_related, task)
+    rows = [(each, each.prompt + each.right + each.wrong) for each in task.examples]
+    queries = Counter(tokens[each.query] for each, tokens in rows if each.query is not None)
+    related = Counter(tokens[each.related[-1]] for each, tokens in rows if each.related)
     if not queries:
         raise InputError(f"circuits: {task.name!r} has no tagged relation, so nothing says which word looks for which")
-    words = torch.tensor(sorted({token for each in task.examples for token in _tokens(each)}))
-    parts = [*_looked_for(model, head, queries.most_common(most_words), words, top)]
-    parts += _written(model, head, related.most_common(most_words), words, top)
+    words = torch.tensor(sorted({token for _, tokens in rows for token in tokens}))
+    parts, qk, ov = [], qk_circuit(model, *head), ov_circuit(model, *head)
+    for token, n in queries.most_common(most_words):
+        scores = (qk.A[token] @ qk.B).cpu()[words]
+        listed = _listed(model, words, scores - scores.mean(), top)
+        parts.append(listed.assign(word=token, role="query", n_examples=n, circuit="looks for"))
+    for token, n in related.most_common(most_words):
+        logits = (ov.A[token] @ ov.B).cpu()
+        logits = (logits - logits.mean())[words]
+        for circuit, sign in (("raises", 1.0), ("lowers", -1.0)):
+            listed = _listed(model, words, sign * logits, top)
+            listed["score"] *= sign
+            parts.append(listed.assign(word=token, role="related", n_examples=n, circuit=circuit))
     found = pd.concat(parts, ignore_index=True)
     found["word"] = _texts(model, torch.tensor(found["word"].to_numpy()))
     return found[list(COLUMNS)]
 
 
 def copying(model: Any, head: Head) -> float:
-    """How much a head copies what it attends to, from -1 to 1 (``copying_score``).
-
-    Raises:
-        InputError: A model of others, or one whose stream is no sum.
-    """
+    """How much a head copies what it attends to, from -1 to 1 (``copying_score``)."""
     require_ours(model, "circuits")
     return copying_score(model, *head)
-
-
-def _looked_for(
-    model: HookedTransformer, head: Head, queries: Counts, words: Int[Tensor, " token"], top: int
-) -> Iterator[pd.DataFrame]:
-    qk = qk_circuit(model, *head)
-    for token, n in queries:
-        scores = (qk.A[token] @ qk.B).cpu()[words]
-        listed = _listed(model, words, scores - scores.mean(), top)
-        yield listed.assign(word=token, role="query", n_examples=n, circuit="looks for")
-
-
-def _written(
-    model: HookedTransformer, head: Head, related: Counts, words: Int[Tensor, " token"], top: int
-) -> Iterator[pd.DataFrame]:
-    ov = ov_circuit(model, *head)
-    for token, n in related:
-        logits = (ov.A[token] @ ov.B).cpu()
-        logits = (logits - logits.mean())[words]
-        for circuit, sign in (("raises", 1.0), ("lowers", -1.0)):
-            listed = _listed(model, words, sign * logits, top)
-            listed["score"] *= sign
-            yield listed.assign(word=token, role="related", n_examples=n, circuit=circuit)
-
-
-def _counted(token_of: Callable[[EncodedExample], int | None], task: Task) -> Counter[int]:
-    tokens = map(token_of, task.examples)
-    return Counter(token for token in tokens if token is not None)
-
-
-def _tokens(encoded: EncodedExample) -> tuple[int, ...]:
-    return encoded.prompt + encoded.right + encoded.wrong
-
-
-def _query(encoded: EncodedExample) -> int | None:
-    return None if encoded.query is None else _tokens(encoded)[encoded.query]
-
-
-def _related(encoded: EncodedExample) -> int | None:
-    return _tokens(encoded)[encoded.related[-1]] if encoded.related else None
 
 
 def _listed(

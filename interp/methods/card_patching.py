@@ -25,10 +25,10 @@ from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import head_name
-from interp.methods.attention_baselines import is_testable
+from interp.methods.attention_baselines import is_in_the_prompt
 from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import task_positions
-from interp.methods.grid import role_positions
+from interp.methods.grid import complete, role_positions
 from interp.methods.patching import PatchResult, run_examples
 from interp.methods.path_patching import path_patch
 from interp.methods.paths import paths_from, paths_to
@@ -38,7 +38,7 @@ from interp.model.sites import Site
 from interp.options import Head
 from interp.tasks.task import Task, Unit
 
-PATH_COLUMNS = (
+PATHS = (
     *("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
     *("n_units", "n_clusters"),
 )
@@ -47,14 +47,10 @@ PATH_COLUMNS = (
 def feeds(
     model: Any, head: Head, task: Task, *, max_units: int, seed: int, progress: Progress | None = None
 ) -> pd.DataFrame:
-    """Patch every direct path into a head: one row a path, the largest effect first, columns ``PATH_COLUMNS``.
+    """Patch every direct path into a head: one row a path, the largest effect first, columns ``PATHS``.
 
     ``reads`` is what the receiver reads there (``q``, ``k``, ``v``), ``normalised`` 0 in the corrupted and 1 in the
     clean run. Where several heads share keys and values, a path into them is one into those of all of these heads.
-
-    Raises:
-        InputError: A model of others, or whose stream is no sum; or no unit has a counterfactual of its length.
-        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
     require_ours(model, "direct paths")
     shared = head[1] * heads_at("k_input", model) // model.cfg.n_heads
@@ -90,40 +86,34 @@ def _measured_paths(
 ) -> pd.DataFrame:
     given = some_units(as_pairs(task, model, n=None, seed=seed), max_units, seed)
     result = path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress)
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    labels = list(result.labels)
-    found = result.estimates().merge(result.normalised(), on=labels)
+    complete(result)
+    found = result.estimates().merge(result.normalised(), on=list(result.labels))
     last = found["receiver"].str.split(".").str[-1]
     found["reads"] = last.where(~found["receiver"].str.startswith("mlp"), "mlp")
-    return found.sort_values("effect", key=abs, ascending=False, kind="stable")[list(PATH_COLUMNS)].reset_index(
-        drop=True
-    )
+    return found.sort_values("effect", key=abs, ascending=False, kind="stable", ignore_index=True)[list(PATHS)]
 
 
-POSITION_COLUMNS = (
+POSITIONS = (
     *("position", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
     *("n_changed", "n_examples", "n_units", "n_clusters"),
 )
-EVERYWHERE = "all"
 
 
 def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progress | None = None) -> pd.DataFrame:
-    """Patch a head's ``z`` by what the task calls the positions: one row a name, columns ``POSITION_COLUMNS``.
+    """Patch a head's ``z`` by what the task calls the positions: one row a name, columns ``POSITIONS``.
 
     The names are those of ``role_positions``, and ``all`` positions together; ``query`` is the last token where all
     queries are. ``n_changed`` of ``n_examples`` changed anything: what cannot reach the answer, or is the same in both
     runs, changes in none.
-
-    Raises:
-        InputError: No unit has a counterfactual.
-        KeyboardInterrupt: As ``feeds``.
     """
     given = as_pairs(task, model, n=None, seed=seed)
-    cells = _cells(model, head, given)
-    swept = Sweep(cells).run(model, given, direction="denoise", seed=seed, progress=progress)
-    if not swept.provenance["complete"]:
-        raise KeyboardInterrupt
+    site, runs = Site("z", head[0]), (run_examples(given, "denoise"), run_examples(given, "noise"))
+    replacement = Patch(model, (site,))
+    cells = [
+        Cell({"position": name}, (Intervention(site, replacement, heads=(head[1],), positions=where),))
+        for name, where in (*role_positions(*runs), ("all", None))
+    ]
+    swept = complete(Sweep(cells).run(model, given, direction="denoise", seed=seed, progress=progress))
     result = PatchResult(swept.examples, {**swept.provenance, "direction": "denoise"}, swept.labels)
     found = pd.DataFrame({"position": [each.labels["position"] for each in cells]})
     found = found.merge(result.estimates(), on="position").merge(result.normalised(), on="position")
@@ -131,69 +121,44 @@ def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progre
     found = found.merge(pd.DataFrame({"n_changed": changed.sum(), "n_examples": changed.size()}).reset_index())
     queries = {each.query == each.critical for each in given.examples}
     found["position"] = found["position"].replace({"last": "query"} if queries == {True} else {})
-    return found[list(POSITION_COLUMNS)]
+    return found[list(POSITIONS)]
 
 
-def _cells(model: Any, head: Head, task: Task) -> list[Cell]:
-    site = Site("z", head[0])
-    replacement = Patch(model, (site,))
-    named = role_positions(task, run_examples(task, "denoise").__getitem__, run_examples(task, "noise").__getitem__)
-    return [
-        Cell({"position": name}, (Intervention(site, replacement, heads=(head[1],), positions=where),))
-        for name, where in (*named, (EVERYWHERE, None))
-    ]
-
-
-FEATURE_COLUMNS = ("what", "effect", "low", "high", "n_units", "n_clusters")
+FEATURE = ("what", "effect", "low", "high", "n_units", "n_clusters")
 
 
 def feature_there(model: Any, head: Head, task: Task, *, reads: bool, seed: int) -> pd.DataFrame:
     """The effect of taking out its values at the related word, and the feature where a probe `reads` it.
 
-    One row each, columns ``FEATURE_COLUMNS``: ``what`` is ``values at the related word``, ``feature`` or ``random
-    directions``.
-
-    Raises:
-        InputError: Nothing can be measured; it says why.
-        KeyboardInterrupt: It was interrupted.
+    One row each, columns ``FEATURE``: ``what`` is ``values at the related word``, ``feature`` or ``random directions``.
     """
-    results = list(_measured_feature(model, head, task, reads, seed))
-    if not results:
+    found = [
+        complete(result).estimates()[["effect", "low", "high", "n_units", "n_clusters"]].assign(what=what)
+        for what, result in _taken_out(model, head, task, reads, seed)
+    ]
+    if not found:
         raise InputError(
             "values at the related word: heads of this model share theirs, or no related word stands before the query; "
             "and no feature is read there that could be erased"
         )
-    rows = []
-    for what, result in results:
-        if not result.provenance["complete"]:
-            raise KeyboardInterrupt
-        found = result.estimates()[["effect", "low", "high", "n_units", "n_clusters"]]
-        rows.append(found.assign(what=what))
-    return pd.concat(rows, ignore_index=True)[list(FEATURE_COLUMNS)]
+    return pd.concat(found, ignore_index=True)[list(FEATURE)]
 
 
-def _measured_feature(model: Any, head: Head, task: Task, reads: bool, seed: int) -> Iterator[tuple[str, SweepResult]]:
-    there = replace(task, units=tuple(unit for unit in task.units if _in_the_prompt(unit)))
-    if there.units and has_values_by_head(model):
-        yield "values at the related word", _without_values(model, head, there, seed)
+def _taken_out(model: Any, head: Head, task: Task, reads: bool, seed: int) -> Iterator[tuple[str, SweepResult]]:
+    there = replace(task, units=tuple(unit for unit in task.units if all(map(is_in_the_prompt, unit.examples))))
+    if there.units and _has_values_by_head(model):
+        site = Site("v", head[0])
+        means = make_replacement("mean", model, there, sites=[site])
+        change = Intervention(site, means, heads=(head[1],), positions=task_positions("related", there))
+        cell = Cell({"layer": head[0], "head": head[1]}, (change,))
+        yield "values at the related word", Sweep([cell]).run(model, there, seed=seed)
     if reads and task.feature is not None:
         found = erase(model, task, task.feature, heads=[head], methods=("leace", "random"), probes=False, seed=seed)
         for method, name in (("leace", "feature"), ("random", "random directions")):
             yield name, SweepResult(found.examples[found.examples["method"] == method], found.provenance, found.labels)
 
 
-def _without_values(model: Any, head: Head, task: Task, seed: int) -> SweepResult:
-    site = Site("v", head[0])
-    means = make_replacement("mean", model, task, sites=[site])
-    change = Intervention(site, means, heads=(head[1],), positions=task_positions("related", task))
-    return Sweep([Cell({"layer": head[0], "head": head[1]}, (change,))]).run(model, task, seed=seed)
-
-
-def _in_the_prompt(unit: Unit) -> bool:
-    return all(is_testable(each) and max(each.related) < len(each.prompt) for each in unit.examples)
-
-
-def has_values_by_head(model: Any) -> bool:
+def _has_values_by_head(model: Any) -> bool:
     """Whether the model shows each head's own values."""
     known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
     return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)

@@ -119,7 +119,7 @@ class HeadsReport(Result):
         - ``effect`` is that of resampling the head, ``mean_effect`` that of putting its mean in its place
           (``mean_replacement``: of the position, or the template); ``exchange`` that of exchanging the related word for
           this head alone (NaN where that was not measured); ``probe`` and what follows as in
-          ``interp.methods.representation``.
+          ``interp.methods.evidence``.
         - ``_p`` is of "no more than the minimum", ``_p_adjusted`` the same, family-wise over heads and tasks, and
           ``_p_absent`` of "at least the minimum", family-wise, too. ``tracks_p_adjusted`` is the largest of attention,
           both effects, the exchange, the probe and its selectivity (that another task is spared is not in it), 1 where
@@ -230,8 +230,8 @@ def heads(
             "names": names(models) if len(models) > 1 else [],  # which the table of replication has
             "tasks": [task_asked(each) for each in given],
             "chosen_on": [task_asked(each) for each in choose_on],
-            "claims": [] if declared is None else [declared.file, declared.sha256],
             **asked.asked(),
+            "claims": [] if declared is None else [declared.file, declared.sha256],
         }
 
     return with_left_out(answered(kept, request, model_provenance(model), HeadsReport, judging), left_out)
@@ -268,7 +268,9 @@ def _measured_first(judged: Sequence[Judged], declared: Declared, run: Run | Non
     sweeps = [
         sweep for each in evidence for sweep in (each.resampled, each.averaged, each.exchange) if sweep is not None
     ]
-    logs = [Log(root_of(run.folder) / str(each.provenance["run"]) / LOG) for each in sweeps]
+    root = root_of(run.folder)
+    questions = {str(each.provenance["run"]).partition("-")[0] for each in sweeps}  # whichever answer, old or fresh
+    logs = [Log(folder / LOG) for question in questions for folder in root.glob(f"{question}*")]
     return min(filter(None, (log.begun() for log in logs)), default=now)
 
 

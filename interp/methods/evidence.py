@@ -3,6 +3,7 @@
 For heads that look and matter, also whether what they read at the related word turns the answer (``word_exchange.py``).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,15 +21,74 @@ from interp.interventions.reference_set import make_replacement, mean_of_positio
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate
-from interp.methods.progress import part_of
-from interp.methods.representation import CELL, COLUMNS, representation, unread
+from interp.methods.grid import complete, part_of
+from interp.methods.probes.probe import probe
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
-from interp.options import HeadsOptions
+from interp.options import HeadsOptions, ProbeOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
+
+CELL = ["layer", "head"]
+_OF_PROBES = {
+    **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
+    **{"score_baseline": "probe_baseline_score", "control": "probe_control"},
+    **{name: name for name in ("selectivity", "selectivity_low", "selectivity_p", "selectivity_p_adjusted")},
+    **{"excess": "probe_excess", "excess_low": "probe_excess_low", "excess_high": "probe_excess_high"},
+    **{name: f"probe_excess_{name}" for name in ("standard_error", "p", "p_adjusted", "p_absent", "critical")},
+}
+_COUNTS = ("probe_excess_minimum", "probe_excess_n_units", "probe_excess_n_clusters")
+PROBED = ("feature", *_OF_PROBES.values(), *_COUNTS)
+"""Of ``representation``, after ``layer`` and ``head``."""
+
+
+def representation(
+    model: Any, task: Task, *, minimum: float, alpha: float, seed: int, progress: Progress | None = None
+) -> pd.DataFrame:
+    """What every head carries of the task's feature: one row a head, ``layer``, ``head`` and ``PROBED``.
+
+    ``probe`` is the accuracy on unseen templates (or documents) and lemmas, ``probe_control`` that of the control task,
+    ``selectivity`` what tells the two apart where words are known from training, ``probe_excess`` how far the probe is
+    above its toughest control, ``probe_baseline``, with what ``Claims.frame`` says of it, over the heads of the task;
+    ``probe_excess_n_clusters`` are the lexical draws, or the lemmas where they are fewer. All is NaN where the task has
+    no feature, too few clusters to decide anything, or not two examples of two values.
+    """
+    if task.feature is None or not can_be_probed(task, task.feature):
+        if progress is not None:
+            progress(1, 1)
+        return unread(model, task, minimum)
+    asked = ProbeOptions(description_lengths=False, permuted_labels=False, min_effect=minimum, alpha=alpha, seed=seed)
+    found = probe(model, task, task.feature, asked, progress=progress).cells
+    found = found.assign(
+        feature=task.feature,
+        probe_excess_minimum=minimum,
+        probe_excess_n_units=len(task.units),
+        probe_excess_n_clusters=found[["n_documents", "n_lemmas"]].min(axis=1),
+    )
+    return found.rename(columns=_OF_PROBES)[[*CELL, *PROBED]]
+
+
+def unread(model: Any, task: Task, minimum: float) -> pd.DataFrame:
+    """As ``representation``, where nothing can be told of any head."""
+    cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=CELL)
+    empty = pd.DataFrame(np.nan, index=cells, columns=list(PROBED)).assign(feature=task.feature)
+    return empty.assign(probe_excess_n_clusters=0, probe_excess_minimum=minimum).reset_index()
+
+
+def can_be_probed(task: Task, feature: str) -> bool:
+    """Whether there are enough clusters, and two examples of two values to judge and to fit erasers on."""
+    if len({unit.cluster for unit in task.units}) < FEWEST_CLUSTERS:
+        return False
+    folds = {unit.fold for unit in task.units}
+    if max(folds) >= len(task.references):
+        return False
+    for units in (task.units, *(task.references[fold] for fold in folds)):
+        counts = Counter(each.example.features.get(feature) for unit in units for each in unit.examples)
+        if len(counts) < 2 or min(counts.values()) < 2 or None in counts:
+            return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -41,10 +101,9 @@ class TaskEvidence:
         resampled: Effects of ablating each head by resampling.
         averaged: Effects of ablating each head by `means`.
         attention: Attention from query to related word.
-        excess: The excess attention by unit, of heads whose baseline leaves room for one; None where the task is not
-            testable.
-        exchange: Effects of exchanging the related word for heads that look and matter; None where that is not
-            testable, or there are none.
+        excess: The excess attention by unit, of heads whose baseline leaves room for one; None where not testable.
+        exchange: Effects of exchanging the related word for heads that look and matter; None where there is nothing to
+            test.
         representation: One row a head, as of ``representation``; None where probes were not asked for.
         left_out: By the kind of evidence, why it cannot be had of this task.
     """
@@ -66,7 +125,7 @@ class TaskEvidence:
         done = done.rename(columns={"accuracy_intervened": "accuracy_ablated"})
         carried = self.representation
         if carried is None:
-            carried = done[CELL].assign(**{**dict.fromkeys(COLUMNS, np.nan), "feature": self.task.feature})
+            carried = done[CELL].assign(**{**dict.fromkeys(PROBED, np.nan), "feature": self.task.feature})
         return done.merge(carried, on=CELL).assign(
             task=self.task.name,
             query=self.task.query,
@@ -149,13 +208,10 @@ class TaskEvidence:
 def gather(
     model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None, run: Run | None = None
 ) -> TaskEvidence:
-    """Run the attention pass and both ablation sweeps on `task`, and probe it.
+    """Run the attention pass and both ablation sweeps, probe, and exchange the word for heads that may track.
 
-    For heads that look and matter, the related word is exchanged as well. Units that have no other example of their
-    template and length to resample from are left out, and counted.
-
-    Raises:
-        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+    Units that have no other example of their template and length to resample from are left out, and counted. An
+    interrupted sweep is no evidence on the task.
     """
     task, seed = with_donors(task), asked.seed
     attention = task_attention(model, task, seed=seed)
@@ -163,8 +219,8 @@ def gather(
     steps = [part_of(progress, number, 3 if asked.probes else 2, n_heads) for number in range(3)]
     how: Any = {"seed": seed, "draws": asked.draws, "run": run}
     means = _means(model, task)
-    resampled = _complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
-    averaged = _complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
+    resampled = complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
+    averaged = complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
     excess = None
     if attention.testable:
         excess = attention.table("excess").only(attention.has_room(asked.min_attention))
@@ -174,7 +230,7 @@ def gather(
     exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
     if (
         exchange is not None
-        and not above_chance(_complete(exchange).examples, CELL, metric=task.metric, seed=seed).all()
+        and not above_chance(complete(exchange).examples, CELL, metric=task.metric, seed=seed).all()
     ):
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried, left_out = None, dict[str, str]()
@@ -190,13 +246,11 @@ def gather(
 def tested(evidence: Sequence[TaskEvidence], chosen: Chosen | None, asked: HeadsOptions) -> pd.DataFrame:
     """The evidence with its tests: each kind is one family over layers x heads x tasks (probes: one by task).
 
-    `chosen` are the rows that may be shown, by kind of evidence; None for all.
-
-    Returns:
-        One row per task, layer and head: the columns of ``TaskEvidence.heads`` and, for each of ``excess``, ``effect``
-        (of resampling), ``mean_effect`` and ``exchange``, those of ``Claims.frame``. Attention is that of the value of
-        the feature, ``attention_value``, at which it is shown most clearly, and absent where it is at every value;
-        ``attention_values`` are those at which it is shown, of ``n_attention_values``.
+    One row per task, layer and head: the columns of ``TaskEvidence.heads`` and, for each of ``excess``, ``effect`` (of
+    resampling), ``mean_effect`` and ``exchange``, those of ``Claims.frame``. Attention is that of the value of the
+    feature, ``attention_value``, at which it is shown most clearly, and absent where it is at every value;
+    ``attention_values`` are those at which it is shown, of ``n_attention_values``. `chosen` are the rows that may be
+    shown, by kind of evidence; None for all.
     """
     frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
     least = asked.min_effect
@@ -290,12 +344,6 @@ def _with_probes(frame: pd.DataFrame, chosen: Chosen | None, correction: Correct
             adjusted = np.minimum(1.0, n_tasks * frame[f"{kind}_p_adjusted"])
         found[f"{kind}_p_adjusted"] = adjusted
     return frame.assign(**found)
-
-
-def _complete(result: SweepResult) -> SweepResult:
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    return result
 
 
 def _means(model: Any, task: Task) -> Means:

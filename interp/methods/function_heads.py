@@ -1,24 +1,19 @@
 """Which heads look at the previous token, at the same token, at what came after it last time, or at the first token?
 
-The functions that can be told from positions and token ids alone:
-
-- **previous token**: attention from each token to the one before it;
-- **duplicate token**: to earlier occurrences of the same token;
-- **induction**: to the tokens after earlier occurrences of the same token;
-- **first-token sink**: to the first token of the row, where heads rest that have nothing to say.
-
-1. Each function is a set of key positions for every query. A head's score is its mean attention to the set, over the
-   queries whose set is not empty; **chance** is what even attention would give.
-2. On text, or on rows of random tokens said twice (``s s``, between the special tokens around a text), where nothing
-   but the repetition can be known.
-3. Rows are the clusters of the intervals.
+1. Each function is a set of key positions for every query: the **previous token**; earlier occurrences of the same
+   token (**duplicate token**); the tokens after these (**induction**); the first token of the row, where heads rest
+   that have nothing to say (**first-token sink**).
+2. A head's score is its mean attention to the set, over the queries whose set is not empty; **chance** is what even
+   attention would give. Rows are the clusters of the intervals.
+3. On text, or on rows of random tokens said twice, where nothing but the repetition can be known.
 
 Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits"; Olsson et al. (2022), "In-context Learning
 and Induction Heads".
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +27,7 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.interventions.provenance import model_provenance
-from interp.methods.relations.words import run_patterns
+from interp.methods.attention_maps import run_patterns
 from interp.model.devices import documented, place_of
 from interp.model.positions import looks_back_only
 from interp.residual.collecting import TOKENS_AT_ONCE
@@ -102,10 +97,11 @@ def function_heads(
     for numbers in _of_equal_length(given):
         tokens = torch.tensor([given[number] for number in numbers], device=place_of(model)[0])
         masks = function_masks(tokens)
-        visible = _visible(tokens, causal=looks_back_only(model)).sum(-1)
+        length = tokens.shape[1]
+        visible = torch.arange(1, length + 1, device=tokens.device) if looks_back_only(model) else length
         counts[:, numbers] = masks.any(-1).sum(-1).cpu().numpy()
         chances[:, numbers] = (masks.sum(-1) / visible).sum(-1).cpu().numpy()
-        run_patterns(model, tokens, _adder(masks, sums, numbers, heads))
+        run_patterns(model, tokens, partial(_add, masks, sums, numbers))
     text = "random tokens said twice" if rows is None else "given"
     how = {**model_provenance(model), "rows": text, "n_rows": len(given), "seed": seed, "shape": (layers, heads)}
     return _tabulate(sums, counts, chances, how)
@@ -147,21 +143,17 @@ def function_masks(tokens: Tokens) -> Bool[Tensor, "function batch query_pos key
     return torch.stack([previous, same, after & earlier, first])
 
 
-def _visible(tokens: Tokens, *, causal: bool) -> Bool[Tensor, "query_pos key_pos"]:
-    length = tokens.shape[1]
-    whole = torch.ones(length, length, dtype=torch.bool, device=tokens.device)
-    return whole.tril() if causal else whole
-
-
-def _adder(
-    masks: Bool[Tensor, "function batch query_pos key_pos"], into: np.ndarray, numbers: list[int], heads: int
-) -> Callable[[int, Pattern], None]:
-    def add(layer: int, pattern: Pattern) -> None:
-        for function, mask in enumerate(masks):
-            found = (pattern * mask[:, None]).sum((-1, -2)).double().cpu().numpy()
-            into[function, numbers, layer * heads : (layer + 1) * heads] = found
-
-    return add
+def _add(
+    masks: Bool[Tensor, "function batch query_pos key_pos"],
+    into: np.ndarray,
+    numbers: list[int],
+    layer: int,
+    pattern: Pattern,
+) -> None:
+    heads = pattern.shape[1]
+    for function, mask in enumerate(masks):
+        found = (pattern * mask[:, None]).sum((-1, -2)).double().cpu().numpy()
+        into[function, numbers, layer * heads : (layer + 1) * heads] = found
 
 
 def _tabulate(

@@ -48,8 +48,8 @@ class Estimates:
         cells: The cells' labels.
         examples: ``unit``, ``example``, ``cluster`` and ``template`` of every example.
         method: Where the gradients were taken.
-        completeness: Of integrated gradients: the ``largest_gap`` between an example's sum over the embeddings and
-            the change of its metric, and the ``largest_change``, both in the metric's unit. Empty otherwise.
+        completeness: Of integrated gradients, in the metric's unit: the ``largest_gap`` between an example's sum over
+            the embeddings and the change of its metric, and the ``largest_change``. Empty otherwise.
     """
 
     values: Float[np.ndarray, "cell example"]
@@ -79,19 +79,9 @@ class Estimates:
 def estimate_cells(
     model: Any, task: Task, grid: Grid, cells: Sequence[Cell], options: AttributeOptions | None = None, **fields: Any
 ) -> Estimates:
-    """Estimate the effect of every cell on every example of `task`.
+    """Estimate the effect of every cell (all of them, in the grid's order) on every example of `task`.
 
-    Args:
-        model: Follows TransformerLens' protocol. Its weights need no gradients.
-        task: What is measured.
-        grid: What the cells were made from.
-        cells: All of them, in the grid's order.
-        options: How they are estimated: ``direction``, ``metric``, ``method``, ``steps`` and ``memory_budget`` of
-            ``AttributeOptions``; or these by name.
-        fields: Those of `options` that are given by name.
-
-    Raises:
-        InputError: An unknown method, a metric without a gradient, no steps, or a point that the model lacks.
+    `options` are ``direction``, ``metric``, ``method``, ``steps`` and ``memory_budget`` of ``AttributeOptions``.
     """
     how = AttributeOptions.of(options, fields)
     asked: MetricName = how.metric or task.metric
@@ -105,12 +95,12 @@ def estimate_cells(
     gaps, changes = np.zeros(len(values)), np.zeros(len(values))
     for batch, run in differentiable_runs(model, rows, asked, points, how.memory_budget):
         signs = np.array([row.sign for row in batch.rows], dtype=float)
-        way = _at_the_run(model, run, batch) if path is None else _along_the_way(model, run, batch, path)
-        found = by_cell([way.differences[name] for name in names], [way.slopes[name] for name in names], batch)
+        apart, steep = _at_the_run(model, run, batch) if path is None else _along_the_way(model, run, batch, path)
+        found = by_cell([apart[name] for name in names], [steep[name] for name in names], batch)
         np.add.at(values, batch.examples, signs[:, None] * _finite(found))
         if path is not None:
             change = run.scores(batch.source_tokens) - run.scores(batch.tokens)
-            total = (way.differences[EMBEDDED] * way.slopes[EMBEDDED]).flatten(1).sum(1)
+            total = (apart[EMBEDDED] * steep[EMBEDDED]).flatten(1).sum(1)
             np.add.at(changes, batch.examples, signs * _finite(change))
             np.add.at(gaps, batch.examples, signs * _finite(total - change))
     values[~by_cell.present(rows, len(values))] = np.nan
@@ -142,12 +132,8 @@ def _path(steps: int) -> list[tuple[float, float]]:
     return [(float(point + 1) / 2, float(weight) / 2) for point, weight in zip(points, weights, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Way:
-    """From the run of a batch to its source: how far each activation goes, and how steep the metric is there."""
-
-    differences: Mapping[str, Tensor]
-    slopes: Mapping[str, Tensor]
+_Way = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
+"""From the run of a batch to its source: how far each activation goes, and how steep the metric is there."""
 
 
 def _at_the_run(model: Any, run: DifferentiableRun, batch: Batch) -> _Way:
@@ -156,11 +142,9 @@ def _at_the_run(model: Any, run: DifferentiableRun, batch: Batch) -> _Way:
     # Where nothing of the source corresponds, nothing can be patched, and no cell is about it.
     known = torch.tensor([row.source_positions for row in batch.rows], device=batch.tokens.device) >= 0
     if known.all():
-        return _Way({name: there[name] - x for name, x in here.items()}, slopes)
+        return {name: there[name] - x for name, x in here.items()}, slopes
     shapes = {name: (*known.shape, *[1] * (x.ndim - 2)) for name, x in here.items()}
-    return _Way(
-        {name: torch.where(known.reshape(shapes[name]), there[name] - x, 0) for name, x in here.items()}, slopes
-    )
+    return {name: torch.where(known.reshape(shapes[name]), there[name] - x, 0) for name, x in here.items()}, slopes
 
 
 def _along_the_way(model: Any, run: DifferentiableRun, batch: Batch, path: list[tuple[float, float]]) -> _Way:
@@ -172,7 +156,7 @@ def _along_the_way(model: Any, run: DifferentiableRun, batch: Batch, path: list[
     there = read_source(model, batch, run.names)
     here = read(model, batch.tokens, run.names)
     slopes = _averaged(run, here[EMBEDDED], there[EMBEDDED], path)
-    return _Way({name: there[name] - x for name, x in here.items()}, slopes)
+    return {name: there[name] - x for name, x in here.items()}, slopes
 
 
 def _averaged(

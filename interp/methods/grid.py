@@ -1,9 +1,9 @@
-"""Which cells does a sweep have? One for every choice along the axes that it is resolved by.
+"""The cells of a sweep: one for every choice along the axes that it is resolved by. Whether it is complete.
 
 Axes that are not among these are changed together: without ``pos`` all positions, without ``head`` all heads.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, get_args
@@ -12,7 +12,7 @@ from interp.arguments import numbers_below, whole_numbers
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
 from interp.interventions.replacement import Replacement
-from interp.interventions.sweep import Cell
+from interp.interventions.sweep import Cell, Progress, SweepResult
 from interp.model.sites import SITES, Site, require_sites
 from interp.options import Axis
 from interp.tasks.alignment import corresponding, spans
@@ -23,16 +23,7 @@ SITE_AXIS = {"head": "head", "key": "key_pos", "neuron": "d_mlp"}
 
 @dataclass(frozen=True)
 class Grid:
-    """What a sweep is resolved by, at one site.
-
-    Attributes:
-        site: Its name.
-        by: The axes, in the order of the labels.
-        layers: Layers that are changed; None for all of the model's.
-
-    Raises:
-        InputError: No such site or axis, or one that the site does not have.
-    """
+    """What a sweep is resolved by, at one site: the axes in the order of the labels, and layers (None for all)."""
 
     site: str
     by: tuple[Axis, ...]
@@ -51,11 +42,7 @@ class Grid:
             raise InputError(f"by: expected different axes, at least one, got {self.by}")
 
     def sites(self, model: Any) -> list[Site]:
-        """The sites, layer by layer.
-
-        Raises:
-            InputError: A layer or a site that the model does not have, or a layer twice.
-        """
+        """The sites, layer by layer."""
         n = model.cfg.n_layers
         layers = list(range(n)) if self.layers is None else numbers_below(n, "layers", self.layers)
         sites = [Site(self.site, layer) for layer in layers]
@@ -65,14 +52,7 @@ class Grid:
     def cells(
         self, model: Any, replacement: Replacement, positions: Sequence[tuple[Hashable, Positions]], n_keys: int = 0
     ) -> list[Cell]:
-        """One cell for every choice.
-
-        Args:
-            model: Whose layers and heads these are.
-            replacement: What is put in place.
-            positions: Labels and positions, as ``label_positions`` gives them.
-            n_keys: How many positions there are to attend to, where the sweep is resolved by them.
-        """
+        """One cell for every choice; `positions` are as of ``label_positions``, of `n_keys` that are attended to."""
         axes: dict[str, list[tuple[Hashable, Any]]] = {
             "layer": [(site.layer, site) for site in self.sites(model)],
             "head": [(head, (head,)) for head in range(heads_at(self.site, model))],
@@ -96,11 +76,7 @@ class Grid:
 
 
 def as_grid(site: str, by: Sequence[Axis], layers: Sequence[int] | None) -> Grid:
-    """The grid of these axes and layers.
-
-    Raises:
-        InputError: No such site or axis, or something else than lists of axes and layers.
-    """
+    """The grid of these axes and layers."""
     if isinstance(by, str) or not isinstance(by, Sequence):
         raise InputError(f"by: expected a tuple of axes such as ('layer', 'head'), got {by!r}")
     return Grid(site, tuple(by), None if layers is None else tuple(whole_numbers("layers", layers)))
@@ -116,19 +92,10 @@ def grid_cells(
 ) -> list[Cell]:
     """The cells of `grid` on the prompts of a task.
 
-    Args:
-        model: Whose layers and heads these are.
-        task: What is measured.
-        grid: What the sweep is resolved by.
-        replacement: What is put in place.
-        runs: For every example, the one whose prompt is run.
-        sources: Likewise the one that is patched from, where something is.
-
-    Raises:
-        InputError: Positions or keys of prompts that nothing aligns.
+    For every example, `runs` has the one whose prompt is run, and `sources` the one that is patched from, where
+    something is.
     """
-    source = None if sources is None else sources.__getitem__
-    positions = label_positions(task, runs.__getitem__, source) if "pos" in grid.by else []
+    positions = label_positions(task, runs, sources) if "pos" in grid.by else []
     lengths = {len(each.prompt) for each in runs}
     if "key" in grid.by and len(lengths) > 1:
         raise InputError(f"key: the prompts of {task.name!r} have different lengths; choose prompts of one length")
@@ -136,47 +103,33 @@ def grid_cells(
 
 
 def label_positions(
-    task: Task, run: Callable[[int], EncodedExample], source: Callable[[int], EncodedExample] | None = None
+    task: Task, runs: Sequence[EncodedExample], sources: Sequence[EncodedExample] | None = None
 ) -> list[tuple[Hashable, Positions]]:
     """The positions of a task's prompts, under labels that mean the same in every prompt.
 
-    Where all prompts have the same length, the labels are the positions. Otherwise prompts are aligned by the
-    spans that the task gives: ``BOS`` (the special tokens in front), ``related``, the distractors by their roles,
-    ``query``, ``last`` and, all together, the ``rest``; a position belongs to the last of these that covers it. A label
-    that a prompt does not have is not measured there; nor is a position that corresponds to none of the source's.
-
-    Args:
-        task: What is measured.
-        run: The example whose prompt is run, for the number of an example.
-        source: Likewise the one that is patched from, where something is.
-
-    Raises:
-        InputError: The prompts have different lengths, and not all of them have a relation.
+    Where all prompts have the same length, the labels are the positions. Otherwise prompts are aligned by the spans
+    that the task gives: ``BOS`` (the special tokens in front), ``related``, the distractors by their roles, ``query``,
+    ``last`` and, all together, the ``rest``; a position belongs to the last of these that covers it. A label that a
+    prompt does not have is not measured there; nor is a position that corresponds to none of the source's.
     """
-    examples = [run(number) for number in range(len(task.examples))]
-    lengths = {len(each.prompt) for each in examples}
+    lengths = {len(each.prompt) for each in runs}
     if len(lengths) == 1:
         return [(position, (position,)) for position in range(lengths.pop())]
-    without = sum(each.query is None for each in examples)
+    without = sum(each.query is None for each in runs)
     if without:
         raise InputError(
             f"pos: the prompts of {task.name!r} have {min(lengths)} to {max(lengths)} tokens, so that a position does "
-            f"not mean the same in all, and {without} of {len(examples)} have no tagged relation to align them by; "
+            f"not mean the same in all, and {without} of {len(runs)} have no tagged relation to align them by; "
             "leave pos out, or choose prompts of one length"
         )
-    return role_positions(task, run, source)
+    return role_positions(runs, sources)
 
 
 def role_positions(
-    task: Task, run: Callable[[int], EncodedExample], source: Callable[[int], EncodedExample] | None = None
+    runs: Sequence[EncodedExample], sources: Sequence[EncodedExample] | None = None
 ) -> list[tuple[Hashable, Positions]]:
-    """The positions of a task's prompts by what the task calls them, whatever the prompts' lengths.
-
-    The names, the order and the arguments are those of ``label_positions`` for prompts of different lengths.
-    """
-    examples = [run(number) for number in range(len(task.examples))]
-    others = examples if source is None else [source(number) for number in range(len(examples))]
-    labelled = [_labelled(*both) for both in zip(examples, others, strict=True)]
+    """As ``label_positions`` of prompts of different lengths, whatever the lengths are."""
+    labelled = [_labelled(*both) for both in zip(runs, runs if sources is None else sources, strict=True)]
     names = list(dict.fromkeys(name for each in labelled for name in each))
     ends = {"BOS": -2, "related": -1, "rest": 1, "query": 2, "last": 3}
     names.sort(key=lambda name: ends.get(name, 0))
@@ -195,3 +148,25 @@ def _labelled(encoded: EncodedExample, source: EncodedExample) -> dict[str, tupl
         if positions:
             found[name] = positions
     return found
+
+
+def complete(result: SweepResult) -> SweepResult:
+    """The result; a sweep that was interrupted is no evidence on a task, and raises KeyboardInterrupt."""
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    return result
+
+
+def part_of(progress: Progress | None, number: int, n_parts: int, steps: int | None = None) -> Progress | None:
+    """What part `number` of `n_parts` calls, so that the whole goes on evenly.
+
+    Every part counts `steps`, however many it has of its own; None where all have as many.
+    """
+    if progress is None:
+        return None
+
+    def step(done: int, total: int) -> None:
+        each = total if steps is None else steps
+        progress(number * each + done * each // max(1, total), n_parts * each)
+
+    return step

@@ -1,11 +1,10 @@
 """What there is to say about one head: its card, with every kind of evidence on it, task by task.
 
-1. The dossier's verdicts on the head (``dossier.py``), given or made here.
-2. Of the dossier's examples: the effect as a share of each task's base run, and whether attention and effect come back
-   in two random halves of the clusters; ablation under every kind of replacement (``card_evidence.py``).
-3. Patching of what the head writes, word by word, and of the direct paths into it and out of it; its values at the
+1. The dossier's verdicts on the head (``dossier.py``), given or made here; its effect as a share of each task's base
+   run, two random halves of the clusters, and ablation under every kind of replacement (``card_parts.py``).
+2. Patching of what the head writes, word by word, and of the direct paths into it and out of it; its values at the
    related word, and the feature that a probe reads in what it writes, taken out (``card_patching.py``).
-4. Its circuits on the task's own words (``card_circuits.py``).
+3. Its circuits on the task's own words (``card_circuits.py``).
 
 Kinds of replacement, patching and what is taken out are measured on some of a task's units. What a task or a model
 cannot provide is left out with its reason. Only the verdicts are corrected for all heads and tasks: what else is on a
@@ -14,6 +13,7 @@ card describes the head that was asked for.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as fields_of
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,28 +30,29 @@ from interp.interventions.sweep import Progress
 from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
 from interp.methods.card_circuits import copying
-from interp.methods.card_evidence import Comparisons
 from interp.methods.card_parts import (
     FRAMES,
-    CardRequest,
+    STEPS,
     Parts,
     asked_of,
     check_report,
     gather_parts,
+    of_head,
+    of_task,
     report_hash,
+    shares,
 )
 from interp.methods.dossier import TASKS, HeadsReport, heads
-from interp.methods.progress import part_of
+from interp.methods.grid import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
-from interp.options import CardOptions, Head
+from interp.options import CardOptions, Head, HeadsOptions
 from interp.result import Result
 from interp.runs.caching import all_answered, answered
 from interp.runs.executors import HERE, Executor, spread
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
 
-_STEPS = 100
 BACK = "../report.html"
 """Where a card in a report's folder ``cards`` finds the report's page."""
 
@@ -171,14 +172,16 @@ def head_card(
         n_parts = len(given) + (report is None)
         found = report
         if found is None:
-            found = _dossier(model, given, asked, part_of(progress, 0, n_parts, _STEPS), kept)
+            how = {each.name: getattr(asked, each.name) for each in fields_of(HeadsOptions) if each.name != "n"}
+            found = heads(model, given, HeadsOptions(**how), progress=part_of(progress, 0, n_parts, STEPS), run=kept)
         measured = those_in(found, given)
         check_report(found, model, measured)
         first = n_parts - len(measured)
-        steps = [part_of(progress, first + number, n_parts, _STEPS) for number in range(len(measured))]
-        request = CardRequest(chosen, found, Comparisons(model, asked_of(found)), max_units)
-        parts = [(task, gather_parts(model, task, request, step)) for task, step in zip(measured, steps, strict=True)]
-        return _card(model, request, parts)
+        parts = []
+        for number, task in enumerate(measured, start=first):
+            step = part_of(progress, number, n_parts, STEPS)
+            parts.append((task, gather_parts(model, task, [chosen], found, max_units, step)[chosen]))
+        return _card(model, chosen, found, max_units, parts)
 
     about = model_provenance(model)
 
@@ -187,28 +190,6 @@ def head_card(
         return _request(model, about, given, report, {**asked.asked(), "claims": claims, "head": head_name(chosen)})
 
     return with_left_out(answered(kept, request, about, HeadCard, gathering), left_out)
-
-
-def _dossier(
-    model: Any, tasks: Sequence[Task], asked: CardOptions, progress: Progress | None, run: Run | None
-) -> HeadsReport:
-    """The dossier that a card rests on where none is given."""
-    return heads(
-        model,
-        tasks,
-        seed=asked.seed,
-        draws=asked.draws,
-        alpha=asked.alpha,
-        min_attention=asked.min_attention,
-        min_effect=asked.min_effect,
-        min_probe=asked.min_probe,
-        probes=asked.probes,
-        max_group=asked.max_group,
-        correction=asked.correction,
-        claims=asked.claims,
-        progress=progress,
-        run=run,
-    )
 
 
 def _units(max_units: object) -> int:
@@ -292,14 +273,14 @@ def _cards(
     by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
     asked = [(model, task, own, report, max_units) for task, own in by_task if own]
     found: dict[int, dict[Head, Parts]] = {}
-    for number, parts in spread(_parts_of_task, asked, executor):
+    for number, parts in spread(gather_parts, asked, executor):
         found[number] = parts
         if progress is not None:
             progress(len(found), len(asked))
-    comparisons, cards = Comparisons(model, asked_of(report)), []
+    cards = []
     for head in _heads_of(earned):
         own = [(asked[number][1], found[number][head]) for number in range(len(asked)) if head in found[number]]
-        cards.append(replace(_card(model, CardRequest(head, report, comparisons, max_units), own), back=BACK))
+        cards.append(replace(_card(model, head, report, max_units, own), back=BACK))
     return cards
 
 
@@ -307,29 +288,27 @@ def _heads_of(rows: pd.DataFrame) -> list[Head]:
     return sorted({(int(row.layer), int(row.head)) for row in rows.itertuples()})
 
 
-def _parts_of_task(
-    model: Any, task: Task, heads: Sequence[Head], report: HeadsReport, max_units: int
-) -> dict[Head, Parts]:
-    """Several heads, whose comparisons with all others are measured once."""
-    comparisons = Comparisons(model, asked_of(report))
-    return {head: gather_parts(model, task, CardRequest(head, report, comparisons, max_units)) for head in heads}
-
-
-def _card(model: Any, asked: CardRequest, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:
-    tasks = [task for task, _ in parts]
+def _card(model: Any, head: Head, report: HeadsReport, max_units: int, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:
+    name, tasks = head_name(head), [task for task, _ in parts]
+    verdicts, examples = (of_head(frame, head).reset_index(drop=True) for frame in (report.summary(), report.examples))
     frames = {name: _joined([each[name] for _, each in parts]) for name in (*FRAMES, "left_out")}
-    verdicts, name = asked.rows(), head_name(asked.head)
+    asked, own = asked_of(report), verdicts.set_index("task", drop=False)
+    of_base = [
+        shares(examples[examples["task"] == task], own.loc[task], minimum=asked.min_effect, seed=asked.seed)
+        for task in report.tasks["task"]
+    ]
+    sets = report.groups.loc[report.groups["head"] == name, ["task", "heads"]]
     return HeadCard(
-        examples=asked.examples(),
+        examples=examples,
         name=name,
         verdicts=verdicts,
-        tasks=asked.report.tasks,
-        shares=asked.shares(),
+        tasks=report.tasks,
+        shares=pd.concat(map(of_task, of_base, report.tasks["task"]), ignore_index=True),
         **frames,
-        groups=asked.groups(),
+        groups=report.groups.merge(sets, on=["task", "heads"]),
         attention_maps=attention_maps(model, tasks, verdicts[verdicts["task"].isin([task.name for task in tasks])]),
-        copying=_copying(model, asked.head),
-        provenance={"head": name, "max_units": asked.max_units, **asked.report.provenance},
+        copying=_copying(model, head),
+        provenance={"head": name, "max_units": max_units, **report.provenance},
     )
 
 

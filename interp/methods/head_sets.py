@@ -1,22 +1,15 @@
 """Heads ablated together: pairs against one by one, and a set that grows by the head that costs most.
 
-**Pairs.** In one sweep, every head alone and every pair together. The interaction of a pair, example by example, is
-``effect(both) - effect(first) - effect(second)``, judged like an effect, one family over all pairs. Below 0, the two
-together cost more than one by one: each hides what the other does, they are **redundant**. Above 0, they cost less:
-each alone breaks what both are needed for, as where one reads what the other wrote, they are **in series**. Shown to
-be smaller than the minimum, they are **additive**; else *undecided*. A logit difference adds up where heads write to it
-side by side, a probability near 0 or 1 does not. And a task can be lost once only: heads that cost most of it each cost
-less together than one by one.
+**Pairs.** The interaction of a pair, example by example, is ``effect(both) - effect(first) - effect(second)``, judged
+like an effect, one family over all pairs. Below 0 the heads are **redundant**: each hides what the other does. Above 0
+they are **in series**: each alone breaks what both are needed for. Shown to be smaller than the minimum, they are
+**additive**. A task can be lost once only, so heads that cost most of it each cost less together than one by one.
 
-**Greedy.**
-
-1. The clusters are split in two at random. On the **choosing** half, every head that is left is ablated together with
-   those chosen before; the one with the largest mean cost over balanced units is chosen.
-2. Its effect is measured anew on the **scored** half, with all chosen before it, and only that is reported: the
-   largest of many noisy means is too large, and would grow with the number of heads even if none did anything.
-3. The **gain** of a step is its effect minus that of the step before, example by example.
-
-Greedy choice finds one head of a redundant pair only if that head costs something by itself.
+**Greedy.** The clusters are split in two at random. On the **choosing** half, every head that is left is ablated
+together with those chosen before, and the one with the largest mean cost is chosen. Its effect is measured anew on the
+**scored** half, and only that is reported: the largest of many noisy means is too large. The **gain** of a step is its
+effect minus that of the step before. Greedy choice finds one head of a redundant pair only if that head costs something
+by itself.
 
 McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads); Michel,
 Levy & Neubig (2019), "Are sixteen heads really better than one?" (greedy pruning by importance).
@@ -41,6 +34,7 @@ from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate, check_heads, head_name, set_name
+from interp.methods.grid import complete
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.options import AblateOptions, GreedyOptions, Head, PairwiseOptions
@@ -220,9 +214,9 @@ def greedy(
         while len(sets) < n_heads:
             before = sets[-1] if sets else []
             tried = [[*before, head] for head in candidates if head not in before]
-            effects = _mean_effects(_whole(run(choosing, sets=tried)), tried)
+            effects = _mean_effects(complete(run(choosing, sets=tried)), tried)
             best = int(np.argmin(sign * effects))
-            results.append(_whole(run(scored, sets=[tried[best]])))
+            results.append(complete(run(scored, sets=[tried[best]])))
             sets.append(tried[best])
             flattering.append(float(effects[best]))
             if progress is not None:
@@ -231,8 +225,8 @@ def greedy(
         if not sets:
             raise
         warnings.warn("interrupted: the result holds the steps that were complete", RuntimeWarning, stacklevel=2)
-    complete = len(sets) == n_heads
-    split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": complete}
+    done = len(sets) == n_heads
+    split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": done}
     frames = [each.examples for each in results[: len(sets)]]
     return GreedyResult(_curve(sets, frames), {**results[0].provenance, **split}, ("step", "layer", "head"))
 
@@ -253,13 +247,6 @@ def halves(task: Task, seed: int) -> tuple[Task, Task]:
     first = set(drawn.tolist())
     parts = [tuple(unit for unit in task.units if (unit.cluster in first) == mine) for mine in (True, False)]
     return dataclasses.replace(task, units=parts[0]), dataclasses.replace(task, units=parts[1])
-
-
-def _whole(result: SweepResult) -> SweepResult:
-    """A step of some of the examples is none."""
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    return result
 
 
 def _mean_effects(result: SweepResult, tried: Sequence[Sequence[Head]]) -> np.ndarray:

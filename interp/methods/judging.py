@@ -1,13 +1,23 @@
-"""The same questions to one model or several: evidence by model and task, then what each model's heads come to.
+"""The same questions to one model or several: evidence by model and task, sets of heads, and who replicates whom.
 
 Gathering evidence and ablating heads together is most of the work, and no model or task waits for another one's: with
 several processes these are done at the same time. Families of tests, which are over all tasks, come between.
 
-Do other seeds of the same training come to the same verdicts? Which heads have them there.
+**Sets.** What does a task lose when all heads that could do its work are gone, and what is each of them worth then?
 
-Heads of two models have nothing to do with each other's numbers, so a verdict on a task replicates where *some* head of
-the other model gets it on the same examples. What no head of either gets, or is undecided, says nothing: so it is
-noted of every model how many of its heads are, and a model that is not judged on a task is not held against anyone.
+1. All heads of a set are ablated together, under both replacements.
+2. The others' means stand in their places, and of the one that is left the effect is measured, under both again: its
+   **share**. (Another example's output in the others' places would be loud with a wrong answer; a mean says nothing.)
+3. The same with the heads gone, too, that are missed by themselves: what a head is worth as a **backup** of these.
+
+``claims/groups.py`` says which sets are ablated, and judges the numbers.
+
+**Replication.** Heads of two models have nothing to do with each other's numbers, so a verdict on a task replicates
+where *some* head of the other model gets it on the same examples. What no head of either gets, or is undecided, says
+nothing: of every model it is noted how many of its heads are, and a model that is not judged on a task is not held
+against anyone.
+
+McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,15 +34,16 @@ from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partn
 from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
+from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.provenance import model_provenance
-from interp.interventions.replacement import Means
-from interp.interventions.sweep import Progress
-from interp.methods.ablation import Head, head_name
-from interp.methods.evidence import TaskEvidence, gather, tested
-from interp.methods.groups import ablated_together
-from interp.methods.progress import part_of
-from interp.methods.representation import CELL
+from interp.interventions.reference_set import make_replacement
+from interp.interventions.replacement import Means, Replacement
+from interp.interventions.sweep import Progress, Sweep
+from interp.methods.ablation import Head, head_name, set_name
+from interp.methods.evidence import CELL, TaskEvidence, gather, tested
+from interp.methods.grid import complete, part_of
 from interp.methods.task_arguments import none_left, told
+from interp.model.sites import Site
 from interp.options import HeadsOptions
 from interp.runs.executors import HERE, Executor, Local, spread
 from interp.runs.run import Run
@@ -45,13 +56,7 @@ _Candidates = Mapping[str, tuple[Sequence[Head], Sequence[Head]]]
 
 @dataclass(frozen=True)
 class Judged:
-    """What was found of one model.
-
-    Attributes:
-        frame: One row per layer, head and task: evidence, states and verdict.
-        evidence: Of every task.
-        groups: As of ``judged_groups``.
-    """
+    """What was found of one model: one row per layer, head and task; the tasks' evidence; and ``judged_groups``."""
 
     frame: pd.DataFrame
     evidence: Sequence[TaskEvidence]
@@ -70,18 +75,10 @@ def judge_models(
 ) -> tuple[list[Judged], dict[str, str]]:
     """Gather the evidence on every model, test and judge it.
 
-    A task that cannot be measured on one of the models is left out of all, with a warning.
-
-    `choose_on` are the same tasks, of other items, on which heads are chosen; only `declared` claims can be shown, if
-    there are any. From several workers, `progress` tells of whole tasks only.
-
-    Returns:
-        What was found of every model; and by its name, why each task that is not in there is left out.
-
-    Raises:
-        InputError: A model cannot be sent to another process, or no task can be measured.
-        OutputError: A sweep cannot be kept.
-        KeyboardInterrupt: It was interrupted.
+    A task that cannot be measured on one of the models is left out of all, with a warning: returned is what was found
+    of every model, and by its name why each of these tasks is left out. `choose_on` are the same tasks, of other items,
+    on which heads are chosen; only `declared` claims can be shown, if there are any. From several workers, `progress`
+    tells of whole tasks only.
     """
     given = [*tasks, *choose_on]
     n_first, n_second = len(models) * len(given), len(models) * len(tasks)
@@ -126,7 +123,7 @@ def _groups(
         for (number, name), (heads, missed) in sets.items():
             evidence = by_model[number][places[name]]
             jobs.append((models[number], evidence.task, evidence.means, heads, missed, asked, run))
-        measured = dict(zip(sets, calls.make(_ablated, jobs, done=calls.n - len(jobs)), strict=True))
+        measured = dict(zip(sets, calls.make(ablated_together, jobs, done=calls.n - len(jobs)), strict=True))
         last, sets = sets, {}
         for number in range(len(models)):
             own = {name: frame for (each, name), frame in measured.items() if each == number}
@@ -203,18 +200,85 @@ def _candidates(frame: pd.DataFrame, tasks: Sequence[Task], most: int) -> _Candi
     return {task.name: candidates(rows[rows["task"] == task.name], most) for task in tasks}
 
 
-def _ablated(
+def ablated_together(
     model: Any,
     task: Task,
     means: Means,
     heads: Sequence[Head],
     missed: Sequence[Head],
     asked: HeadsOptions,
-    run: Run | None,
-    progress: Progress | None,
+    run: Run | None = None,
+    progress: Progress | None = None,
 ) -> pd.DataFrame:
-    how: Any = {"draws": asked.draws, "seed": asked.seed, "run": run, "progress": progress}
-    return ablated_together(model, task, heads, missed, means=means, **how)
+    """Ablate heads that could stand in for each other together, and each with the others gone.
+
+    `means` take the place of those that are gone. One row per head and example: ``heads`` (the set), ``missed``,
+    ``head``, what is known of the example, ``together`` (the effect of resampling all of `heads`) and ``mean_together``
+    (of their means), ``share`` and ``mean_share``, ``backup`` and ``mean_backup``; NaN where it was not asked for.
+    Empty where there is no set: fewer than two heads, and one where none is `missed` by itself.
+    """
+    if len(heads) < 2 and not (heads and missed):
+        if progress is not None:
+            progress(1, 1)
+        return pd.DataFrame()
+    sites = [Site("z", layer) for layer in sorted({layer for layer, _ in (*heads, *missed)})]
+    resample = make_replacement("resample", model, task, sites=sites, draws=asked.draws, seed=asked.seed)
+    changes: dict[str, dict[Head, Replacement]] = {}
+    if len(heads) > 1:
+        changes |= {"resampled": dict.fromkeys(heads, resample), **_one_by_one(heads, [], means, resample)}
+    if missed:
+        changes |= {f"missed, {name}": each for name, each in _one_by_one(heads, missed, means, resample).items()}
+    cells = [Cell({"cell": name}, _interventions(each)) for name, each in changes.items()]
+    result = complete(Sweep(cells).run(model, task, seed=asked.seed, progress=progress, run=run))
+    by_cell = {str(name): rows for name, rows in result.examples.groupby("cell", sort=False)}
+    return pd.concat([_worth(by_cell, head, heads, missed) for head in heads], ignore_index=True)
+
+
+def _one_by_one(
+    heads: Sequence[Head], missed: Sequence[Head], means: Means, resample: Replacement
+) -> dict[str, dict[Head, Replacement]]:
+    """All gone; all but one; and that one resampled, with the others gone."""
+    gone: dict[Head, Replacement] = dict.fromkeys((*heads, *missed), means)
+    found: dict[str, dict[Head, Replacement]] = {"gone": gone}
+    for head in heads:
+        others = {each: made for each, made in gone.items() if each != head}
+        found[f"all but {head_name(head)}"] = others
+        found[f"all but {head_name(head)}, resampled"] = {**others, head: resample}
+    return found
+
+
+def _interventions(change: Mapping[Head, Replacement]) -> tuple[Intervention, ...]:
+    """By layer and replacement."""
+    found: dict[tuple[int, int], list[Head]] = {}
+    for head, made in sorted(change.items(), key=lambda each: each[0]):
+        found.setdefault((head[0], id(made)), []).append(head)
+    return tuple(
+        Intervention(Site("z", layer), change[own[0]], heads=tuple(head for _, head in own))
+        for (layer, _), own in found.items()
+    )
+
+
+def _worth(
+    by_cell: Mapping[str, pd.DataFrame], head: Head, heads: Sequence[Head], missed: Sequence[Head]
+) -> pd.DataFrame:
+    """One head's rows; a sweep has its examples in the same order in every cell."""
+    first = next(iter(by_cell.values()))
+    found = first[["unit", "example", "cluster", "template", "layout", "base", "base_correct"]].reset_index(drop=True)
+    n = len(found)
+
+    def effect(name: str) -> np.ndarray:
+        return by_cell[name]["effect"].to_numpy() if name in by_cell else np.full(n, np.nan)
+
+    def worth(among: str) -> tuple[np.ndarray, np.ndarray]:
+        """What ablating the head costs where the others are gone."""
+        left = effect(f"{among}all but {head_name(head)}")
+        return effect(f"{among}all but {head_name(head)}, resampled") - left, effect(f"{among}gone") - left
+
+    share, mean_share = worth("")
+    backup, mean_backup = worth("missed, ")
+    found = found.assign(heads=set_name(heads), missed=set_name(missed), head=head_name(head))
+    found = found.assign(together=effect("resampled"), mean_together=effect("gone"))
+    return found.assign(share=share, mean_share=mean_share, backup=backup, mean_backup=mean_backup)
 
 
 COLUMNS = ("task", "verdict", "model", "heads", "n_heads", "n_undecided", "judged")
@@ -223,15 +287,11 @@ SILENT = ("none", "undecided")
 
 
 def replication(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Which heads of which model get each verdict.
+    """Which heads of which model get each verdict; `frames` are ``HeadsReport.summary()`` by the model's name.
 
-    Args:
-        frames: ``HeadsReport.summary()`` by the name of its model, the model in question first.
-
-    Returns:
-        One row per task, verdict that some head of some model gets, and model: ``heads``, such as ``2.1 2.2`` (empty
-        where none does), and ``n_heads``; ``n_undecided``: the heads of which nothing is known on the task; and
-        ``judged``: whether the model can be judged on it at all.
+    One row per task, verdict that some head of some model gets, and model: ``heads``, such as ``2.1 2.2`` (empty where
+    none does), and ``n_heads``; ``n_undecided``: the heads of which nothing is known on the task; and ``judged``:
+    whether the model can be judged on it at all.
     """
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for name, frame in frames.items():
@@ -253,12 +313,7 @@ def _state(rows: pd.DataFrame) -> tuple[int, bool]:
 
 
 def check_siblings(model: Any, siblings: Sequence[Any]) -> None:
-    """Refuse siblings that read other tokens than the model, or are no other models.
-
-    Raises:
-        InputError: They are no list, some is no model, a tokenizer is another one, or the weights of two models are
-            the same.
-    """
+    """Refuse siblings that read other tokens than the model, or are no other models."""
     if as_list(siblings) is None:
         raise InputError(f"siblings: expected a list of models, got {type(siblings).__name__}; give [model]")
     for each in siblings:

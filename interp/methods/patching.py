@@ -15,7 +15,7 @@ patching" (denoising and noising).
 import warnings
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ import pandas as pd
 from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
+from interp.errors import InputError, shown, suggest
 from interp.interventions.replacement import Patch
 from interp.interventions.sweep import Cell, Progress, SweepResult
 from interp.methods.ablation import measure
@@ -156,7 +157,10 @@ def patch(
 
 def _estimated(asked: PatchOptions) -> AttributeOptions:
     """How a screen estimates."""
-    method: GradientMethod = "attribution" if asked.screen is True else asked.screen or "attribution"
+    method: Any = "attribution" if asked.screen is True else asked.screen
+    if method not in get_args(GradientMethod):
+        known = suggest(str(method), get_args(GradientMethod))
+        raise InputError(f"screen: expected True, False or a method, got {shown(method)}; {known}")
     kept = {name: getattr(asked, name) for name in ("direction", "metric", "memory_budget")}
     return AttributeOptions(method=method, **kept)
 

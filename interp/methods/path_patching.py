@@ -1,8 +1,6 @@
 """Path patching: what one component writes is patched into what another one reads, and nowhere else.
 
-1. A path is a list of nodes: a sender (``2.1``, a head; ``mlp.1``; ``embed``, the embeddings), receivers that it
-   passes through, and a last receiver (``2.3.q``, ``2.3.k``, ``2.3.v``: what a head's queries, keys or values are made
-   from; ``mlp.2``; ``logits``).
+1. A path is a list of nodes: a sender, receivers that it passes through, and a last receiver (``paths.py``).
 2. The sender writes what it writes in the source, all other heads what they write in the run. Where MLPs are
    **recomputed**, every MLP between the sender and the next node writes what it makes of its changed input (Wang et al.
    2022). Where they are **frozen**, the sender's change alone arrives: one edge of the graph (Goldowsky-Dill et al.
@@ -10,7 +8,7 @@
 3. A receiver on the way passes the change of its output on in the same way. Paths that share their ends meet there.
 4. What the last receiver reads then is kept; all else is as in the run up to there, and from there the model runs on.
 
-A direct path has two nodes. With frozen MLPs, all direct paths from a sender together are its activation patch.
+With frozen MLPs, all direct paths (of two nodes) from a sender together are its activation patch.
 
 Wang et al. (2022), "Interpretability in the wild: a circuit for indirect object identification in GPT-2 small",
 appendix B; Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching".
@@ -51,14 +49,7 @@ from interp.tasks.task import Task
 
 
 class Runs:
-    """Activations of a batch and of its sources, as far as some paths need them; the last batch's are kept.
-
-    Attributes:
-        model: What is run.
-        mlps: What the MLPs between the nodes of a path do.
-        sites: What is kept of a run.
-        sources: What is kept of its source.
-    """
+    """Activations of a batch and of its sources, as far as some paths need them; the last batch's are kept."""
 
     def __init__(self, model: HookedTransformer, paths: Sequence[Path], mlps: Mlps):
         self.model, self.mlps = model, mlps
@@ -95,12 +86,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Arriving(Replacement):
-    """A replacement: what a receiver reads, with what arrives along paths.
-
-    Attributes:
-        paths: They end in this receiver.
-        runs: What they are computed from.
-    """
+    """A replacement: what the receiver reads in which all `paths` end, with what arrives along them."""
 
     paths: tuple[Path, ...]
     runs: Runs = field(repr=False)
@@ -140,8 +126,8 @@ def _arriving(receiver: Node, paths: Sequence[Path], runs: Runs, batch: Batch) -
     written = {node: _written(node, shorter, runs, batch) for node, shorter in before.items()}
     for mlp in runs.recomputed(before, receiver):
         heard = [change for node, change in written.items() if node.writes_at < mlp.reads_at]
-        written[mlp] = _passed_on(mlp, _sum(heard), runs, batch)
-    return _sum(list(written.values()))
+        written[mlp] = _passed_on(mlp, reduce(torch.add, heard), runs, batch)
+    return reduce(torch.add, written.values())
 
 
 def _written(node: Node, paths: Sequence[Path], runs: Runs, batch: Batch) -> Residual:
@@ -149,10 +135,6 @@ def _written(node: Node, paths: Sequence[Path], runs: Runs, batch: Batch) -> Res
     if (node,) in paths:
         return _sent(node, runs, batch)
     return _passed_on(node, _arriving(node, paths, runs, batch), runs, batch)
-
-
-def _sum(changes: Sequence[Residual]) -> Residual:
-    return reduce(torch.add, changes)
 
 
 def _needs(node: Node) -> list[Site]:
@@ -275,7 +257,10 @@ def _changes(paths: Sequence[Path], runs: Runs) -> list[Intervention]:
     ending: dict[Node, list[Path]] = {}
     for path in paths:
         ending.setdefault(path[-1], []).append(path)
-    return [Intervention(end.site, Arriving(tuple(own), runs), heads=_heads(end)) for end, own in ending.items()]
+    return [
+        Intervention(end.site, Arriving(tuple(own), runs), heads=None if end.head is None else (end.head,))
+        for end, own in ending.items()
+    ]
 
 
 def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
@@ -287,7 +272,3 @@ def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
         "via": " > ".join(node.name for node in path[1:-1]),
         "receiver": path[-1].name,
     }
-
-
-def _heads(node: Node) -> tuple[int, ...] | None:
-    return None if node.head is None else (node.head,)

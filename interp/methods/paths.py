@@ -1,4 +1,4 @@
-"""What is a path? Nodes, one after the other: a sender, receivers that it passes through, and a last receiver.
+"""Paths: nodes, one after the other. A sender, receivers that it passes through, and a last receiver.
 
 ``2.1`` (a head), ``mlp.1`` and ``embed`` (the embeddings) write; ``2.3.q``, ``2.3.k``, ``2.3.v`` (what a head's
 queries, keys or values are made from), ``mlp.2`` and ``logits`` read.
@@ -42,11 +42,7 @@ class Node:
 
     @classmethod
     def parse(cls, name: str, model: Any) -> "Node":
-        """The node called `name`.
-
-        Raises:
-            InputError: The model has none of this name.
-        """
+        """The node called `name`; an error where the model has none."""
         found = NODE.fullmatch(name)
         n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
         if found is None:
@@ -94,11 +90,7 @@ Path = tuple[Node, ...]
 
 @named_arguments
 def parse_path(path: Sequence[str] | str, model: Any) -> Path:
-    """The nodes of a path.
-
-    Raises:
-        InputError: A node that the model does not have, or one that cannot hear the one before it.
-    """
+    """The nodes of a path, each of which can hear the one before it."""
     names = as_list(path)
     if names is None or len(names) < 2 or not all(isinstance(name, str) for name in names):
         raise InputError(f"a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got {path!r}")

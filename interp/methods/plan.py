@@ -195,11 +195,7 @@ def _require_room(
 
 
 def hardware_called(name: str, threads: int = 1) -> Hardware:
-    """Known hardware by its name; ``cpu`` is measured.
-
-    Raises:
-        InputError: None is called so.
-    """
+    """Known hardware by its name; ``cpu`` is measured."""
     if name == "cpu":
         return this_cpu(threads)
     if name not in HARDWARE:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -46,14 +46,7 @@ Audit = Float[np.ndarray, " audit"]
 
 @dataclass(frozen=True)
 class Recall:
-    """How much of what was sought is in the top.
-
-    Attributes:
-        sought: How many of the largest exact effects were sought.
-        estimate: The share of them that is in the top; NaN where cells were left out and none was audited.
-        low: Of its interval.
-        high: Of its interval.
-    """
+    """How much of what was `sought` is in the top: the share, NaN where cells were left out and none was audited."""
 
     sought: int
     estimate: float
@@ -128,13 +121,7 @@ class Screen(Result):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cells are to be measured.
-
-    Attributes:
-        estimated: What the choice is made from.
-        top: Numbers of the cells that are first by their estimates.
-        audit: Numbers of the cells that were drawn from the others.
-    """
+    """Numbers of the cells to be measured: those first by their estimates, and those drawn of the others."""
 
     estimated: Estimates
     top: Int[np.ndarray, " top"]
@@ -168,9 +155,6 @@ def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float
         top: How many cells: a whole number, or as a float the share of all cells, rounded up.
         audit: Likewise how many of the others are drawn, or all of these where they are fewer.
         seed: Of the draw.
-
-    Raises:
-        InputError: A number below 1, or a share that is none.
     """
     size = np.abs(estimated.means())
     first = _number("top", top, len(size))
@@ -181,30 +165,19 @@ def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float
     return Choice(estimated, ranking[:first], sample)
 
 
-def _is_share(asked: object) -> TypeGuard[float]:
-    return isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < float(asked) <= 1
-
-
 def _number(name: str, asked: Any, n_cells: int) -> int:
     if is_whole(asked) and asked >= 1:
         return min(int(asked), n_cells)
-    if _is_share(asked):
-        return ceil(asked * n_cells)
+    if isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < float(asked) <= 1:
+        return ceil(float(asked) * n_cells)
     raise InputError(f"{name}: expected a number of cells from 1, or a share above 0.0 and up to 1.0, got {asked!r}")
 
 
 def recall(top: Top, audit: Audit, n_others: int, *, sought: int | None = None, confidence: float = 0.95) -> Recall:
-    """Estimate how many of the largest of all cells are in the top; see the module's docstring.
+    """Estimate how many of the `sought` largest of all cells are in the top; see the module's docstring.
 
-    Args:
-        top: Sizes of the exact effects of all cells in the top.
-        audit: Of the cells that were drawn, without replacement, from the others.
-        n_others: How many others there are.
-        sought: How many of the largest are meant; None for as many as the top has.
-        confidence: How often the interval covers the truth.
-
-    Raises:
-        InputError: Fewer than one cell is sought, or more than the top has.
+    `top` and `audit` have the sizes of the exact effects of all cells in the top, and of those that were drawn, without
+    replacement, from the `n_others`.
     """
     n = len(top) if sought is None else sought
     if not 1 <= n <= len(top):

@@ -2,20 +2,18 @@
 
 Of ablating a head, ``z -> z'``, with ``d = (z' - z) W_O`` at the position that predicts:
 
-1. **direct** effect: the change of the logit difference when ``d`` alone is added to the last residual stream ``x`` and
-   the last LayerNorm keeps its scale ``s(x)``: ``(d - mean(d)) / s(x) * w @ (W_U[right] - W_U[wrong])``. It is the
-   change of the head's direct logit attribution.
+1. **direct** effect: the change of the logit difference when ``d`` alone is added to the last residual stream, and the
+   last LayerNorm keeps its scale (the change of the head's direct logit attribution).
 2. **total** effect: the change when the head is ablated and everything after it runs anew.
-3. **self-repair** = total - direct: above 0 where ablation costs and later parts make up for it.
-   It is the sum of two: what the **last LayerNorm** does by taking another scale, ``LN(x + d)`` in place of the frozen
-   one; and what **later heads and MLPs** do by reading another stream, ``total - (LN(x + d)'s change)``.
+3. **self-repair** = total - direct: above 0 where later parts make up for an ablation that costs. It is the sum of what
+   the **last LayerNorm** does by taking another scale, and of what **later heads and MLPs** do by reading another
+   stream.
 
-The frozen scale, and LayerNorm as a part of self-repair, are Rushing & Nanda's (2024), "Explorations of self-repair in
-language models"; the effect itself McGrath et al.'s (2023), "The Hydra effect: emergent self-repair in language model
-computations".
+Rushing & Nanda (2024), "Explorations of self-repair in language models" (the frozen scale, and LayerNorm's part);
+McGrath et al. (2023), "The Hydra effect: emergent self-repair in language model computations".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -54,18 +52,10 @@ def direct_effects(
     replacement: Replacement,
     memory_budget: int | None = None,
 ) -> pd.DataFrame:
-    """The direct effect of every head on every example, averaged over the replacement's draws.
+    """The direct effect of heads (components of one each) on every example, averaged over the replacement's draws.
 
-    Args:
-        model: One of ours.
-        task: Whose prompts are run; its answers are single tokens.
-        heads: Components of one head each.
-        replacement: What takes the place of their ``z``.
-        memory_budget: Bytes that are held while the prompts are run; None for the device's default.
-
-    Returns:
-        One row per head and example: ``layer``, ``head``, ``example``, ``direct`` (the scale frozen) and
-        ``direct_renormalised`` (the scale taken anew), in logits.
+    One row per head and example: ``layer``, ``head``, ``example``, ``direct`` (the scale frozen) and
+    ``direct_renormalised`` (the scale taken anew), in logits.
     """
     last = Site("resid_post", model.config.n_layers - 1)
     sites, rows = [*sites_of(heads), last], task_rows("logit_difference", task.units)
@@ -73,13 +63,13 @@ def direct_effects(
     blocks, parts = list(model.blocks), []
     for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
         kept = read(model, batch.tokens, names)
-        ends = Ends.of(model, batch, kept[last.hook_name][:, batch.deciding])
+        changes = _changes(model, batch, kept[last.hook_name][:, batch.deciding])
         for each in heads:
             (part,) = each.parts
             layer, (head,) = part.site.layer or 0, part.heads or ()
             writes = blocks[layer].attn.W_O[head]
             old = kept[part.site.hook_name][:, batch.deciding, head]
-            frozen, anew = ends.averaged((new - old) @ writes for new in _values(replacement, part.site, head, batch))
+            frozen, anew = changes((new - old) @ writes for new in _values(replacement, part.site, head, batch))
             labels = {"layer": layer, "head": head, "example": batch.examples}
             parts.append(pd.DataFrame({**labels, "direct": frozen, "direct_renormalised": anew}))
     return pd.concat(parts, ignore_index=True)
@@ -93,49 +83,35 @@ def _values(replacement: Replacement, site: Site, head: int, batch: Batch) -> It
         yield values[:, at, head if values.shape[2] > 1 else 0]
 
 
-@dataclass(frozen=True)
-class Ends:
-    """From the last residual stream to the logit difference, on some prompts.
+Averaged = tuple[Float[np.ndarray, " batch"], Float[np.ndarray, " batch"]]
 
-    Attributes:
-        model: Whose last LayerNorm and unembedding these are.
-        stream: What the prompts' last position holds.
-        direction: The unembedding's right minus wrong column, prompt by prompt.
+
+def _changes(
+    model: HookedTransformer, batch: Batch, stream: Float[Tensor, "batch d_model"]
+) -> Callable[[Iterator[Float[Tensor, "batch d_model"]]], Averaged]:
+    """What says how the logit difference changes by what is added to the last `stream`: the scale frozen, and anew.
+
+    In 64-bit floats: the effects are small differences of large sums.
     """
+    answers, columns = Answers.of("logit_difference", batch), model.W_U.detach().T
+    direction, norm = columns[answers.right].double() - columns[answers.wrong].double(), model.ln_final
+    stream = stream.double()
 
-    model: HookedTransformer
-    stream: Float[Tensor, "batch d_model"]
-    direction: Float[Tensor, "batch d_model"]
-
-    @classmethod
-    def of(cls, model: HookedTransformer, batch: Batch, stream: Float[Tensor, "batch d_model"]) -> "Ends":
-        """Those of a batch of prompts."""
-        answers = Answers.of("logit_difference", batch)
-        columns = model.W_U.detach().T
-        return cls(model, _wide(stream), _wide(columns[answers.right]) - _wide(columns[answers.wrong]))
+    def read(x: Float[Tensor, "batch d_model"], scale: Float[Tensor, "batch 1"]) -> Float[Tensor, " batch"]:
+        """The logit difference but for what does not depend on the stream."""
+        return (norm.share(x, scale) * direction).sum(-1)
 
     @torch.inference_mode()
-    def averaged(
-        self, added: Iterator[Float[Tensor, "batch d_model"]]
-    ) -> tuple[Float[np.ndarray, " batch"], Float[np.ndarray, " batch"]]:
-        """The change of the logit difference by each of `added`, averaged: with the scale frozen, and taken anew."""
-        scale = self.model.ln_final.scale(self.stream)
-        base = self._read(self.stream, scale)
-        frozen, anew = [], []
+    def averaged(added: Iterator[Float[Tensor, "batch d_model"]]) -> Averaged:
+        scale = norm.scale(stream)
+        base, frozen, anew = read(stream, scale), [], []
         for each in added:
-            moved = self.stream + _wide(each)
-            frozen.append(self._read(moved, scale) - base)
-            anew.append(self._read(moved, self.model.ln_final.scale(moved)) - base)
+            moved = stream + each.double()
+            frozen.append(read(moved, scale) - base)
+            anew.append(read(moved, norm.scale(moved)) - base)
         return as_numbers(torch.stack(frozen).mean(0)), as_numbers(torch.stack(anew).mean(0))
 
-    def _read(self, x: Float[Tensor, "batch d_model"], scale: Float[Tensor, "batch 1"]) -> Float[Tensor, " batch"]:
-        """The logit difference but for what does not depend on the stream."""
-        return (self.model.ln_final.share(x, scale) * self.direction).sum(-1)
-
-
-def _wide(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """In 64-bit floats: the effects are small differences of large sums."""
-    return tensor.double()
+    return averaged
 
 
 CELL = ("layer", "head")

@@ -1,15 +1,11 @@
-"""Can the model be asked what comes at the end of a prompt? A causal one always; an encoder, where the end is masked.
+"""Which task is meant, whether the model can be asked it, and which of several can be measured.
 
-Each position of an encoder (BERT) sees the words on both sides, so that it has no next token to predict: its logits at
-a prompt's last word are about that word. What it was trained for is to fill in the mask token. A task of the user's
-own whose prompts end in that token asks for this; no task that has a name here does.
+A causal model can always be asked what comes next. Each position of an encoder (BERT) sees the words on both sides, so
+that it has no next token to predict: it can be asked where the prompts of a task of the user's own end in its mask
+token, which it was trained to fill in.
 
-Which task is meant? A ``Task`` as it is, or the name of one, loaded for the model's tokenizer.
-
-Which of several tasks can be measured? What cannot is left out, with its reason, and the others go on.
-
-Left out is what this model or its tokenizer cannot carry. What is wrong with the question is an error, which whoever
-asked can mend: a name that no task has, a file that is not there.
+Of several tasks, those that this model or its tokenizer cannot carry are left out, with the reason. What is wrong with
+the question is an error: a name that no task has, a file that is not there.
 """
 
 import warnings
@@ -29,18 +25,9 @@ from interp.tasks.task import EncodedExample, Metric, Task, Unit
 
 
 def require_prediction(model: Any, task: Task | str, metric: MetricName | None = None) -> None:
-    """Refuse to measure what a model predicts that predicts nothing there.
+    """Refuse a model without a head that predicts tokens, and an encoder whose prompts do not end in its mask token.
 
     A model without a tokenizer has no mask token that is known: what its prompts ask for is then the user's to say.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: A task, or the name of one.
-        metric: What is measured; None for the task's own.
-
-    Raises:
-        InputError: The model has no head that predicts tokens; or it is an encoder, and a prompt does not end in its
-            mask token, or the metric scores words that the encoder has read.
     """
     why = why_no_head(model)
     if why is not None:
@@ -79,15 +66,7 @@ def as_task(
     metric: MetricName | None = None,
     **how: Any,
 ) -> Task:
-    """Load `task` where it is a name.
-
-    Args:
-        task: A task, or a name for ``interp.load_task``.
-        model: Whose tokenizer encodes it.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the draw.
-        metric: What is going to be measured, which says what answers a named task needs.
-        how: What else ``interp.load_task`` is to know: ``split``, ``unequal_lengths``.
+    """The task, loaded where it is a name; `metric` says what answers a named task needs, `how` is for ``load_task``.
 
     Raises:
         InputError: No model, one without a tokenizer to load a named task with, or one whose tokenizer makes other
@@ -163,12 +142,7 @@ def as_predicted(
     metric: MetricName | None = None,
     **how: Any,
 ) -> Task:
-    """``as_task``, for who measures by `metric` what the model predicts.
-
-    Raises:
-        InputError: As ``as_task``; or the model is an encoder, and does not predict what the task asks for.
-        TaskError: As ``as_task``.
-    """
+    """``as_task``, for who measures by `metric` what the model predicts."""
     if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
         require_prediction(model, task, metric)
     given = as_task(task, model, n=n, seed=seed, metric=metric, **how)
@@ -177,23 +151,14 @@ def as_predicted(
 
 
 def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int) -> list[Task]:
-    """``as_predicted`` of each, where `n` is for those that are given by name, if any are.
-
-    Raises:
-        InputError: As ``as_predicted``; or there is no list.
-        TaskError: As ``as_task``.
-    """
+    """``as_predicted`` of each, where `n` is for those that are given by name, if any are."""
     given = listed(tasks)
     of_tasks = None if any(isinstance(each, str) for each in given) else n
     return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in given]
 
 
 def listed(tasks: Sequence[Task | str] | Task | str) -> Sequence[Task | str]:
-    """The tasks as a list, where one was given, too.
-
-    Raises:
-        InputError: There is none.
-    """
+    """The tasks as a list, where one was given, too."""
     found = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
     if found is None:
         raise InputError(f"tasks: expected tasks, or names of some, got {shown(tasks)}; see interp.list_tasks()")
@@ -201,12 +166,7 @@ def listed(tasks: Sequence[Task | str] | Task | str) -> Sequence[Task | str]:
 
 
 def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:
-    """``as_predicted``, without the units that have no counterfactual; a warning and ``dropped`` count these.
-
-    Raises:
-        InputError: As ``as_predicted``; or no unit is left.
-        TaskError: As ``as_task``.
-    """
+    """``as_predicted``, without the units that have no counterfactual; a warning and ``dropped`` count these."""
     given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     units = tuple(unit for unit in given.units if unit.counterfactual is not None)
     without = len(given.units) - len(units)
@@ -226,11 +186,7 @@ def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: 
 
 
 def apart(tasks: Sequence[Task], choosing: Sequence[Task]) -> list[Task]:
-    """The choosing tasks without the units whose cluster or prompt is scored, too.
-
-    Raises:
-        InputError: They are no tasks, their names differ from the tasks', or no unit is left.
-    """
+    """The choosing tasks without the units whose cluster or prompt is scored, too."""
     if isinstance(choosing, Task | str) or not all(isinstance(each, Task) for each in choosing):
         raise InputError(
             f"choose_on: expected a list of tasks of other items, got {choosing!r:.60}; make them with "
@@ -266,21 +222,13 @@ AnyReport = TypeVar("AnyReport")
 def carried(
     tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int, **how: Any
 ) -> tuple[list[Task], dict[str, str]]:
-    """The tasks that the model's tokenizer can carry; a warning tells of the others.
+    """The tasks that the model's tokenizer can carry, and by its name why each of the others is left out.
 
-    Args:
-        tasks: Tasks, or names for ``interp.load_task``.
-        model: Whose tokenizer encodes those that are named.
-        n: Units of each that is named, if any is; None for its own default.
-        seed: Of the draws.
-        how: As of ``given_task.as_task``.
-
-    Returns:
-        The tasks, in their order; and by its name, why each of the others is left out.
+    A warning tells of those. `n` is for tasks that are given by name, if any is; `how` is for ``as_task``.
 
     Raises:
-        InputError: As ``given_task.as_predicted``; or there is no list.
-        TaskError: No task is left; or as ``given_task.as_task``.
+        InputError: As ``as_predicted``; or there is no list.
+        TaskError: No task is left; or as ``as_task``.
     """
     given = listed(tasks)
     of_tasks = None if any(isinstance(each, str) for each in given) else n
@@ -327,11 +275,7 @@ def with_left_out(report: AnyReport, reasons: Mapping[str, str]) -> AnyReport:
 
 
 def those_in(report: Any, tasks: Sequence[Task]) -> list[Task]:
-    """The tasks without those that a report says were left out of it.
-
-    Raises:
-        InputError: None is in it.
-    """
+    """The tasks without those that a report says were left out of it; an error where none is in it."""
     left_out = report.provenance.get("left_out", {})
     found = [task for task in tasks if task.name not in left_out]
     if tasks and not found:

@@ -1,23 +1,19 @@
 """Which heads look from a word of a task to the word that it is related to, more than position explains?
 
-1. Per head and example: the attention from the query to the related word, summed over its tokens.
-2. Examples whose query is the related word itself, or stands before it, or whose related word is the first token, are
-   left out and counted, with their whole unit: half a unit is not balanced. None left: the task is not testable by
-   attention.
-3. Each value of the task's feature is scored by itself: a head may look for one of them only. Values in fewer clusters
-   than anything is decided with are taken together, as ``other``, with the next rarest until they have as many; where
-   all are rare, values are not told apart.
-4. On the reference set, each head and value gets the baseline that explains most of it, so that the least excess is
-   left: a fixed offset, an absolute position or a distractor (``attention_baselines.py``).
-5. On the measured examples: ``excess = attention(related) - attention(baseline)``. The baseline was
-   chosen elsewhere, so the choice does not flatter it.
-6. Balanced units, cluster bootstrap, one-sided.
+1. Per head and example: the attention from the query to the related word, summed over its tokens. Examples whose
+   related word does not stand before the query, or is the first token, are left out and counted, with their whole unit:
+   half a unit is not balanced.
+2. Each value of the task's feature is scored by itself: a head may look for one of them only. Values in too few
+   clusters to decide anything are taken together, as ``other``.
+3. On the reference set, each head and value gets the baseline that explains most of it: a fixed offset, an absolute
+   position or a distractor (``attention_baselines.py``).
+4. On the measured examples: ``excess = attention(related) - attention(baseline)``, over balanced units, with a cluster
+   bootstrap. The baseline was chosen elsewhere, so the choice does not flatter it.
 
-What rests on the query itself and on the first token is no rival of the related word: heads put there what they have
-no use for. How much that is, is reported.
+Attention to the query itself and to the first token is reported, but is no rival: heads put there what they have no use
+for.
 
-Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing multi-head
-self-attention".
+Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing multi-head self-attention".
 """
 
 from collections.abc import Sequence
@@ -285,13 +281,15 @@ def _value_frame(
         baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], looks)
         overlap[:, cells] = ((related * looks).sum(axis=1) / related.sum(axis=1))[:, None]
     layer, head = np.divmod(np.arange(n_cells), n_heads)
-    labels = {
-        "feature_value": [each.value for each in scored],
-        "unit": [each.unit_number for each in scored],
-        "example": [each.number for each in scored],
-        "cluster": [each.unit.cluster for each in scored],
-        "template": [each.encoded.example.template for each in scored],
-    }
+    labels = pd.DataFrame(
+        {
+            "feature_value": [each.value for each in scored],
+            "unit": [each.unit_number for each in scored],
+            "example": [each.number for each in scored],
+            "cluster": [each.unit.cluster for each in scored],
+            "template": [each.encoded.example.template for each in scored],
+        }
+    )
     measures = {
         "attention": attention,
         "attention_baseline": baseline,
@@ -300,12 +298,8 @@ def _value_frame(
         "attention_self": weights[np.arange(len(scored)), :, keys.query[:, 0]],
         "attention_first": weights[:, :, 0],
     }
-    return pd.DataFrame(
-        {
-            "layer": layer.repeat(len(scored)),
-            "head": head.repeat(len(scored)),
-            **{name: np.tile(np.array(each, dtype=object), n_cells) for name, each in labels.items()},
-            "baseline": np.array([each.name for each in chosen], dtype=object).repeat(len(scored)),
-            **{name: each.T.ravel() for name, each in measures.items()},
-        }
-    ).astype({"unit": int, "example": int})
+    names = np.array([each.name for each in chosen], dtype=object)
+    of_cells = {"layer": layer, "head": head, "baseline": names}
+    rows = labels.iloc[np.tile(np.arange(len(scored)), n_cells)].reset_index(drop=True)
+    rows = rows.assign(**{name: each.repeat(len(scored)) for name, each in of_cells.items()})
+    return rows.assign(**{name: each.T.ravel() for name, each in measures.items()})

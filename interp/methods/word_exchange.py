@@ -1,23 +1,17 @@
 """Whether what a head reads at the related word turns the answer: the word is exchanged, for one head at a time.
 
-1. Of every example its word counterfactual is needed: the same prompt with another related word, and another right
-   answer. It is the unit's other example, or one of its own (``Unit.word_counterfactuals``).
+1. Every example needs a word counterfactual: the same prompt with another related word, and another right answer. It is
+   the unit's other example, or one of its own (``Unit.word_counterfactuals``).
 2. The metric is the right answer of the example against the right answer of its word counterfactual.
 3. For one head, keys and values at the related word's tokens become those of the word counterfactual's run; its pattern
-   and ``z`` follow, whichever word reads them (``interventions/word_exchange.py``). All else stays.
-4. The effect is the change of the metric, example by example. Where the head alone carries the word to the answer, the
-   metric becomes what it is in the word counterfactual's run (``source``).
+   and ``z`` follow (``interventions/word_exchange.py``). All else stays. The effect is the change of the metric.
 
-A head that needs the related word for something else, and reads the feature elsewhere, turns nothing. Where another
-word at this place leaves the task's feature as it is, the answer that it turns is about something else: then nothing
-can be said of the task.
+A head that needs the related word for something else, and reads the feature elsewhere, turns nothing. It is not
+testable where no unit has the word in its prompts, before the query, and a word counterfactual of every example; where
+that has the same value of the task's feature; and in a model that shows no keys and values.
 
-Not testable where no unit has the word in its prompts, before the query, and a word counterfactual of every example;
-and in a model that shows no keys and values. (A verdict leaves it out, too, where the model is not shown to tell the
-two words' answers apart.)
-
-As Geiger et al. (2021), "Causal abstractions of neural networks": an interchange intervention, here on what one head
-reads at one word.
+As Geiger et al. (2021), "Causal abstractions of neural networks": an interchange intervention, on what one head reads
+at one word.
 """
 
 from collections import Counter
@@ -30,7 +24,7 @@ from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.sweep import Progress, SweepResult
 from interp.interventions.word_exchange import WordExchange
 from interp.methods.ablation import check_heads, measure
-from interp.methods.attention_baselines import is_testable
+from interp.methods.attention_baselines import is_in_the_prompt
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.model.sites import Site
@@ -101,7 +95,7 @@ def against_other_words(task: Task) -> Task:
     dropped: Counter[str] = Counter()
     for unit in task.units:
         others = unit.word_counterfactuals
-        if not all(map(_in_the_prompt, unit.examples)):
+        if not all(map(is_in_the_prompt, unit.examples)):
             dropped[NO_WORD] += 1
         elif None in others:
             dropped[NO_OTHER] += 1
@@ -113,10 +107,6 @@ def against_other_words(task: Task) -> Task:
     if dropped[SAME_VALUE]:
         units = []
     return replace(task, units=tuple(units), dropped={**task.dropped, **dropped})
-
-
-def _in_the_prompt(encoded: EncodedExample) -> bool:
-    return is_testable(encoded) and max(encoded.related) < len(encoded.prompt)
 
 
 def _same_value(feature: str | None, encoded: EncodedExample, other: EncodedExample | None) -> bool:

@@ -22,7 +22,7 @@ from tiny_models import random_model
 from interp.calibration.calibrate import jobs_of, run_jobs
 from interp.cluster.ray import Ray, _Actors
 from interp.errors import InputError
-from interp.methods.relations import counting as reader
+from interp.methods.relations import counts as reader
 from interp.methods.relations.attend import attend
 from interp.runs.executors import spread
 from interp.runs.key import program

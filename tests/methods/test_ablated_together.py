@@ -11,8 +11,9 @@ from interp.calibration.planted import Shape
 from interp.calibration.roles import Planted
 from interp.interventions.reference_set import make_replacement
 from interp.methods.dossier import heads
-from interp.methods.groups import ablated_together
+from interp.methods.judging import ablated_together
 from interp.model.sites import Site
+from interp.options import HeadsOptions
 
 pytestmark = pytest.mark.unchecked
 
@@ -44,7 +45,7 @@ def test_the_numbers_are_those_of_plain_torch():
     model, task = random_model(), random_task(0, lengths=(6,) * 8)
     means = make_replacement("positional_mean", model, task, sites=SITES)
     resample = make_replacement("resample", model, task, sites=SITES, draws=1, seed=3)
-    frame = ablated_together(model, task, HEADS, MISSED, means=means, draws=1, seed=3)
+    frame = ablated_together(model, task, means, HEADS, MISSED, HeadsOptions(draws=1, seed=3))
 
     references = [each for unit in task.references[0] for each in unit.examples]
     with torch.no_grad():
@@ -83,10 +84,10 @@ def test_the_numbers_are_those_of_plain_torch():
 def test_one_head_has_no_others_but_may_be_a_backup():
     model, task = random_model(), random_task(0, lengths=(6,) * 8)
     means = make_replacement("positional_mean", model, task, sites=SITES)
-    how = {"means": means, "draws": 1, "seed": 0}
-    assert ablated_together(model, task, HEADS[:1], [], **how).empty
-    assert ablated_together(model, task, [], MISSED, **how).empty
-    alone = ablated_together(model, task, HEADS[:1], MISSED, **how)
+    asked = HeadsOptions(draws=1)
+    assert ablated_together(model, task, means, HEADS[:1], [], asked).empty
+    assert ablated_together(model, task, means, [], MISSED, asked).empty
+    alone = ablated_together(model, task, means, HEADS[:1], MISSED, asked)
     assert alone[["together", "mean_together", "share", "mean_share"]].isna().all(axis=None)
     assert alone[["backup", "mean_backup"]].notna().all(axis=None)
 

@@ -7,7 +7,7 @@ from tiny_models import random_model
 
 from interp.errors import InputError
 from interp.interventions.reference_set import make_replacement
-from interp.methods.ablation import ablate, check_heads
+from interp.methods.ablation import ablate, as_measured, check_heads
 
 
 @pytest.fixture
@@ -16,29 +16,24 @@ def model():
     return random_model(d_vocab=8, n_ctx=12)
 
 
-@pytest.mark.parametrize("head", [(1, 0), (0, 2), (99, 0), (-1, 0)])
-def test_unknown_heads_are_refused(head):
-    with pytest.raises(InputError, match=r"the model has 1 layers \(0 to 0\) of 2 heads \(0 to 1\)"):
-        ablate(HandModel(), varied_task(), heads=[head])
+UNKNOWN = r"the model has 1 layers \(0 to 0\) of 2 heads \(0 to 1\)"
+SETS = "sets: expected different sets of heads, at least one; got"
 
 
-@pytest.mark.parametrize("heads", [[], [(0, 0), (0, 0)]])
-def test_heads_have_to_be_different_and_some(heads):
-    with pytest.raises(InputError, match="expected different"):
-        ablate(HandModel(), varied_task(), heads=heads)
-
-
-@pytest.mark.parametrize("sets", [[], [[(0, 0)], [(0, 0)]], [[(0, 0), (0, 1)], [(0, 1), (0, 0)]]])
-def test_sets_have_to_be_different_and_some(sets):
-    with pytest.raises(InputError, match="sets: expected different sets of heads, at least one; got"):
-        ablate(HandModel(), varied_task(), sets=sets)
-
-
-def test_a_set_is_one_of_the_models_heads():
-    with pytest.raises(InputError, match=r"heads: expected different .* at least one; got \[\]"):
-        ablate(HandModel(), varied_task(), sets=[[]])
-    with pytest.raises(InputError, match=r"head 0\.2: the model has 1 layers"):
-        ablate(HandModel(), varied_task(), sets=[[(0, 0), (0, 2)]])
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        *(({"heads": [head]}, UNKNOWN) for head in ((1, 0), (0, 2), (99, 0), (-1, 0))),
+        *(({"heads": heads}, "expected different") for heads in ([], [(0, 0), (0, 0)])),
+        *(({"sets": sets}, SETS) for sets in ([], [[(0, 0)], [(0, 0)]], [[(0, 0), (0, 1)], [(0, 1), (0, 0)]])),
+        ({"sets": [[]]}, r"heads: expected different .* at least one; got \[\]"),
+        ({"sets": [[(0, 0), (0, 2)]]}, r"head 0\.2: the model has 1 layers"),
+    ],
+    ids=str,
+)
+def test_heads_are_different_ones_of_the_model(asked, message):
+    with pytest.raises(InputError, match=message):
+        ablate(HandModel(), varied_task(), **asked)
 
 
 @pytest.mark.parametrize("layers", [[], [2], [-1], [0, 0]])
@@ -62,28 +57,20 @@ def test_choices_that_do_not_go_together_are_refused(model, asked):
         ablate(model, varied_task(), **asked)
 
 
-def test_heads_are_pairs():
-    # Past the type checker of the tests, as a caller without one gets there.
-    with pytest.raises(InputError, match=r"heads: expected \(layer, head\) pairs, got \(0, 1\); give a list such as"):
-        unchecked(check_heads)(HandModel(), (0, 1))
-
-
-def test_a_named_task_needs_a_tokenizer():
+def test_a_model_is_one_and_a_named_task_needs_its_tokenizer():
     with pytest.raises(InputError, match="'agreement' is a name, but the model has no tokenizer"):
         ablate(HandModel(), "agreement")
-
-
-def test_a_name_is_no_model():
-    with pytest.raises(
-        InputError, match=r"model: expected a model, got 'default'; load its weights with interp.load_model"
-    ):
+    with pytest.raises(InputError, match=r"model: expected a model, got 'default'; load its weights with interp.load_"):
         ablate("default", varied_task())
 
 
-def test_unknown_kind_is_refused():
-    # Past the type checker of the tests, as a caller without one gets there.
+def test_names_and_pairs_are_checked_without_a_type_checker():
+    with pytest.raises(InputError, match=r"heads: expected \(layer, head\) pairs, got \(0, 1\); give a list such as"):
+        unchecked(check_heads)(HandModel(), (0, 1))
     with pytest.raises(InputError, match="ablation 'meen' is unknown; did you mean 'mean'"):
         unchecked(make_replacement)("meen", HandModel(), varied_task(), sites=[])
+    with pytest.raises(InputError, match="no metric is called 'probabilty'; did you mean 'probability'"):
+        unchecked(as_measured)(varied_task(), "probabilty")
 
 
 def test_layouts_that_do_not_align_are_refused_before_anything_runs():
@@ -92,10 +79,3 @@ def test_layouts_that_do_not_align_are_refused_before_anything_runs():
     with pytest.raises(InputError, match="positional mean"):
         ablate(HandModel(), task, replacement="positional_mean", progress=lambda *step: seen.append(step))
     assert seen == []
-
-
-def test_unknown_metrics_are_refused(model):
-    from interp.methods.ablation import as_measured
-
-    with pytest.raises(InputError, match="no metric is called 'probabilty'; did you mean 'probability'"):
-        unchecked(as_measured)(varied_task(), "probabilty")

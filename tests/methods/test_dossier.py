@@ -26,7 +26,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.rules import FEW_TASKS, NO_EXCHANGE, UNRELATED
 from interp.errors import InputError
 from interp.methods.dossier import COLUMNS, heads
-from interp.report.heads_frames import check_frames
+from interp.report import heads_frames
 from interp.tasks.task import Unit
 
 
@@ -49,7 +49,12 @@ def test_columns_are_those_of_the_table(report):
     assert list(report.summary().columns) == list(COLUMNS)
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert COLUMNS[:4] == ("layer", "head", "task", "query")
-    check_frames(report)
+    assert {*heads_frames.HEAD_COLUMNS, *heads_frames.FURTHER_HEAD_COLUMNS} <= set(COLUMNS)
+    assert set(heads_frames.TASK_COLUMNS) <= set(report.tasks.columns)
+    assert set(heads_frames.ATTENTION_COLUMNS) <= set(report.attention_maps.columns)
+    assert set(report.summary()["verdict"]) <= set(heads_frames.VERDICTS)
+    assert not report.summary().duplicated(["layer", "head", "task"]).any()
+    assert set(report.summary()["task"]) == set(report.tasks["task"])
 
 
 def test_a_head_whose_word_turns_the_answer_tracks():
@@ -147,8 +152,7 @@ def test_tasks_describe_the_base_run(report):
     assert (task["n_units"], task["n_examples"], task["n_clusters"]) == (4 * N_CLUSTERS, 8 * N_CLUSTERS, N_CLUSTERS)
     assert task["base"] == pytest.approx(report.examples["base"].mean())
     # Where the words stand decides it, and every layout was drawn as often.
-    assert task["base_low"] == pytest.approx(task["base"])
-    assert task["base_high"] == pytest.approx(task["base"])
+    assert [task["base_low"], task["base_high"]] == pytest.approx([task["base"]] * 2)
 
 
 def test_the_items_accuracy_is_theirs_alone():
@@ -284,10 +288,8 @@ def test_looking_away_is_not_significant():
     model = HandModel()
     with torch.no_grad():
         # Head 1 avoids the noun from the query.
-        model.blocks[0].attn.W_Q[1], model.blocks[0].attn.W_K[1] = (
-            -model.blocks[0].attn.W_Q[0],
-            model.blocks[0].attn.W_K[0],
-        )
+        attention = model.blocks[0].attn
+        attention.W_Q[1], attention.W_K[1] = -attention.W_Q[0], attention.W_K[0]
     found = heads(model, [varied_task()]).summary().set_index("head")
     assert found.loc[1, "excess_high"] < 0
     assert found.loc[1, "excess_p"] > 0.9
@@ -363,41 +365,30 @@ def test_same_seed_same_report(report):
     pd.testing.assert_frame_equal(report.examples, again.examples)
 
 
-def test_progress_runs_to_the_end_without_steps_back():
-    seen = []
-    heads(HandModel(), [varied_task(), varied_task(name="b")], progress=lambda *step: seen.append(step))
-    assert seen == sorted(seen)
-    assert seen[-1][0] == seen[-1][1]
-    assert len({total for _, total in seen}) == 1
-
-
-def test_bad_requests_are_refused():
-    with pytest.raises(InputError, match="expected different tasks"):
-        heads(HandModel(), [varied_task(), varied_task()])
-    with pytest.raises(InputError, match="expected different tasks"):
-        heads(HandModel(), [])
-    for given in ({"alpha": None}, {"min_attention": "0.1"}, {"min_probe": float("nan")}):
-        with pytest.raises(InputError, match=r"expected a number from 0 to 1, got"):
-            heads(HandModel(), [varied_task()], **given)
-    with pytest.raises(InputError, match=r"seed: expected a whole number from 0 to .*, got -1"):
-        heads(HandModel(), [varied_task()], seed=-1)
-    with pytest.raises(InputError, match="max_group: expected 2 heads or more, or 0 to leave that out, got 1"):
-        heads(HandModel(), [varied_task()], max_group=1)
-    for tasks in (None, 5):
-        with pytest.raises(InputError, match="tasks: expected tasks, or names of some, got"):
-            heads(HandModel(), tasks)
-    for siblings in (HandModel(), None):
-        with pytest.raises(InputError, match=r"siblings: expected a list of models, got .*; give \[model\]"):
-            heads(HandModel(), [varied_task()], siblings=siblings)
-    for choosing in (["agreement"], varied_task()):
-        with pytest.raises(InputError, match="choose_on: expected a list of tasks of other items, got"):
-            heads(HandModel(), [varied_task()], choose_on=choosing)
-    with pytest.raises(InputError, match="siblings: expected models, got 'default'; load them"):
-        heads(HandModel(), [varied_task()], siblings=["default"])
-    with pytest.raises(InputError, match=r"min_effect: expected a number from 0 to 1, got 2"):
-        heads(HandModel(), [varied_task()], min_effect=2.0)
-    with pytest.raises(InputError, match=r"has \d+ tokens, but the model's context is 12"):
-        heads(HandModel(), [task_of([pair(prompts(6, 6))], [pair(prompts(5, 7))])])
+@pytest.mark.parametrize(
+    ("tasks", "options", "message"),
+    [
+        ([varied_task(), varied_task()], {}, "expected different tasks"),
+        ([], {}, "expected different tasks"),
+        (None, {}, "tasks: expected tasks, or names of some, got"),
+        (5, {}, "tasks: expected tasks, or names of some, got"),
+        ([task_of([pair(prompts(6, 6))], [pair(prompts(5, 7))])], {}, r"has \d+ tokens, but the model's context is 12"),
+        (None, {"alpha": None}, "alpha: expected a number from 0 to 1, got"),
+        (None, {"min_attention": "0.1"}, "min_attention: expected a number from 0 to 1, got"),
+        (None, {"min_probe": float("nan")}, "min_probe: expected a number from 0 to 1, got"),
+        (None, {"min_effect": 2.0}, "min_effect: expected a number from 0 to 1, got 2"),
+        (None, {"seed": -1}, r"seed: expected a whole number from 0 to .*, got -1"),
+        (None, {"max_group": 1}, "max_group: expected 2 heads or more, or 0 to leave that out, got 1"),
+        ([varied_task()], {"siblings": HandModel()}, r"siblings: expected a list of models, got .*; give \[model\]"),
+        ([varied_task()], {"siblings": None}, r"siblings: expected a list of models, got .*; give \[model\]"),
+        ([varied_task()], {"siblings": ["default"]}, "siblings: expected models, got 'default'; load them"),
+        ([varied_task()], {"choose_on": ["agreement"]}, "choose_on: expected a list of tasks of other items, got"),
+        ([varied_task()], {"choose_on": varied_task()}, "choose_on: expected a list of tasks of other items, got"),
+    ],
+)
+def test_bad_requests_are_refused(tasks, options, message):
+    with pytest.raises(InputError, match=message):
+        heads(HandModel(), tasks, **options)
 
 
 def test_saved_report_holds_the_table(report, tmp_path):

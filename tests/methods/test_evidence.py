@@ -1,7 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hand_model import N_CLUSTERS, HandModel, hand_weights, pair, prompts, task_of, varied_task
+import torch
+from hand_model import ARE, IS, KEY, KEYS, N_CLUSTERS, HandModel, hand_weights, pair, prompts, task_of, varied_task
 
 from interp.claims.evidence import Evidence
 from interp.claims.units import UnitTable, estimates
@@ -32,14 +33,19 @@ def test_words_are_exchanged_wherever_the_verdict_asks_for_it():
     references = [pair(prompts(*shape), template="short" if sum(shape) < 4 else "long") for shape in shapes]
     task = task_of(units, references)
     how = {"draws": 1, "seed": 0, "probes": False}
-    found = gather(hand_weights(), task, HeadsOptions(**how))
+    model = hand_weights()
+    with torch.no_grad():  # head 1 looks everywhere, and writes the answer, too: head 0 writes less than all of it
+        attention = model.blocks[0].attn
+        attention.W_O[1] = 0
+        attention.W_O[1, KEY, IS] = attention.W_O[1, KEYS, ARE] = 1
+    found = gather(model, task, HeadsOptions(**how))
     assert found.exchange.examples["head"].unique().tolist() == [0]
     tables = [UnitTable.from_frame(each.examples, "effect") for each in (found.resampled, found.averaged)]
     effect = min(-estimates(each)[0] for each in tables)  # the smaller of the two
     balanced = estimates(UnitTable.from_frame(found.resampled.examples, "base"))[0]
     assert balanced < 0.99 * found.resampled.examples["base"].mean()
     for share, heads in ((0.999 * effect / balanced, [0]), (1.001 * effect / balanced, None)):
-        exchange = gather(hand_weights(), task, HeadsOptions(**how, min_effect=share)).exchange
+        exchange = gather(model, task, HeadsOptions(**how, min_effect=share)).exchange
         assert heads == (None if exchange is None else exchange.examples["head"].unique().tolist())
 
 

@@ -131,7 +131,7 @@ class TestCells:
 class TestLabelledPositions:
     def labels(self, *units):
         task = task_of(units, [])
-        return label_positions(task, lambda number: task.examples[number])
+        return label_positions(task, task.examples)
 
     def test_prompts_of_one_length_by_number(self):
         assert self.labels(pair(prompts(0, 1))) == [(0, (0,)), (1, (1,)), (2, (2,)), (3, (3,))]

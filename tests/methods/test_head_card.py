@@ -14,8 +14,7 @@ from tiny_models import random_model
 import interp
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
-from interp.methods.card_evidence import halves, shares
-from interp.methods.card_parts import MOST_COMPARED
+from interp.methods.card_parts import MOST_COMPARED, halves, shares
 from interp.methods.card_patching import feeds, positions, some_units
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards

@@ -23,7 +23,7 @@ from interp.methods import dossier
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
 from interp.methods.probes.probe import probe
-from interp.methods.relations import counting as reader
+from interp.methods.relations import counts as reader
 from interp.methods.relations.attend import attend
 from interp.model.transformer import HookedTransformer
 from interp.runs.executors import Processes
@@ -145,7 +145,7 @@ def run_begun(asked, folder, **options):
         (judged, {"alpha": 0.04}),
         (judged, {"draws": 2}),
         (judged, {"siblings": [sibling()]}),
-        (judged, {"most_together": 2}),
+        (judged, {"max_group": 2}),
         (carded, {"alpha": 0.04}),
         (carded, {"draws": 5}),
         (probed, {"kind": "ridge"}),
@@ -259,7 +259,7 @@ class TestAttention:
     @pytest.mark.slow
     def test_processes_come_to_the_same_bits(self, expected, tmp_path):
         found = attended(Run(tmp_path, Processes(2)))
-        pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)
+        pd.testing.assert_frame_equal(found.summary(), expected.summary(), check_exact=True)
         assert total(events(tmp_path), "kept") == N_PARTS
 
     def test_interrupted_it_goes_on(self, expected, tmp_path):
@@ -272,7 +272,7 @@ class TestAttention:
         before = total(events(tmp_path), "kept")
         assert N_PARTS / 3 < before < N_PARTS - 2
         found = attended(tmp_path)
-        pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)
+        pd.testing.assert_frame_equal(found.summary(), expected.summary(), check_exact=True)
         assert (total(events(tmp_path), "kept"), total(events(tmp_path), "begun")) == (N_PARTS, N_PARTS)
 
     def test_damage_is_counted_again(self, expected, tmp_path, caplog):
@@ -283,7 +283,7 @@ class TestAttention:
             finished.unlink()
         found = attended(tmp_path)
         assert re.search(r"000003.*damaged or missing, and made anew", caplog.text)
-        pd.testing.assert_frame_equal(found.frame, expected.frame, check_exact=True)
+        pd.testing.assert_frame_equal(found.summary(), expected.summary(), check_exact=True)
         assert total(events(tmp_path), "kept") == N_PARTS + 1
 
     def test_what_verdicts_need_is_asked_without_counting_again(self, tmp_path, deaf):
@@ -297,7 +297,7 @@ class TestAttention:
         assert total(events(tmp_path), "kept") == 2 * N_PARTS
         deaf()
         again = attended(tmp_path, choose_on=choosing, seed=5)
-        assert again.frame["chosen"].tolist() == first.frame["chosen"].tolist()
+        assert again.summary()["chosen"].tolist() == first.summary()["chosen"].tolist()
 
 
 def test_a_model_with_hooks_is_refused(tmp_path):

@@ -72,10 +72,10 @@ def test_what_is_wrong_with_the_question_is_an_error_before_anything_is_measured
 
 
 def test_a_task_that_fails_in_the_middle_is_left_out_with_its_choosing_items(monkeypatch):
-    def of_some(model, task, **options):
+    def of_some(model, task, asked, **options):
         if task.name == "ioi":
             raise InputError("ioi: its rows are odd", "use others")
-        return evidence.gather(model, task, **options)
+        return evidence.gather(model, task, asked, **options)
 
     monkeypatch.setattr(judged_models, "gather", of_some)
     choosing = [carried([name], model(), n=20, seed=0, split="select")[0][0] for name in ("ioi", "agreement")]

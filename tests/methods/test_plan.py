@@ -13,7 +13,7 @@ from variants import VARIANTS
 
 from interp.errors import ConfigError, InputError
 from interp.interventions.engine import layers as products
-from interp.interventions.engine.plan import Sizes
+from interp.interventions.engine.plan import Classifier, Sizes
 from interp.interventions.engine.run import Engine
 from interp.interventions.replacement import Zero
 from interp.interventions.rows import batches, task_rows
@@ -60,7 +60,7 @@ def test_a_head_sweep_has_as_many_operations(fields, monkeypatch):
     heads = [(layer, head) for layer in range(model.config.n_layers) for head in range(model.config.n_heads)]
     # A replacement that no two rows share the effect of, so that no beginning is computed once for several.
     cells = [(change("z", layer, Zero(), heads=(head,)),) for layer, head in heads]
-    monkeypatch.setattr("interp.interventions.engine.plan._common", lambda *_: 0)
+    monkeypatch.setattr(Classifier, "_owners", lambda *_: None)
     engine = Engine(model, "logit_difference", cells, Sizes(model, "logit_difference", [c for (c,) in cells], None))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         for batch in batches(model, task_rows("logit_difference", task.units)):

@@ -12,10 +12,9 @@ import interp
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError, TaskError
 from interp.methods.dossier import heads
-from interp.methods.evidence import gather
+from interp.methods.evidence import PROBED, gather, representation
 from interp.methods.evidence import tested as with_tests
 from interp.methods.probes.probe import probe
-from interp.methods.representation import COLUMNS, representation
 from interp.options import HeadsOptions
 
 pytestmark = [
@@ -107,7 +106,7 @@ def test_without_reference_sets_nothing_is_judged():
 def test_few_clusters_are_not_probed():
     few = noun_task(n_clusters=FEWEST_CLUSTERS - 1)
     found = representation(noun_model(), few, minimum=0.1, alpha=0.05, seed=0)
-    assert list(found.columns) == ["layer", "head", *COLUMNS]
+    assert list(found.columns) == ["layer", "head", *PROBED]
     assert set(found["feature"]) == {"number"}
     assert set(found["probe_excess_n_clusters"]) == {0}
     assert found["probe"].isna().all()
@@ -148,7 +147,7 @@ def test_progress_runs_evenly_to_the_end():
 
 
 def test_a_minimum_is_a_share():
-    with pytest.raises(InputError, match=r"min_probe: expected a share between 0 and 1, got 1.5"):
+    with pytest.raises(InputError, match=r"min_probe: expected a number from 0 to 1, got 1.5"):
         heads(noun_model(), [noun_task()], min_probe=1.5)
 
 

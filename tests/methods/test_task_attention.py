@@ -22,7 +22,7 @@ from hand_model import (
     varied_task,
 )
 
-from interp.methods.attention_baselines import Keys, Offset, Position, candidates, toughest
+from interp.methods.attention_baselines import Baseline, Keys, candidates, toughest
 from interp.methods.attention_maps import query_attention
 from interp.methods.task_attention import task_attention
 from interp.model.config import TransformerConfig
@@ -74,15 +74,15 @@ def test_bos_is_never_a_baseline():
     sink = np.zeros((len(references), 1, n_keys))
     sink[:, 0, 0] = 0.9
     sink[:, 0, 2] = 0.1
-    assert toughest(sink, references, frozenset())[0] == Position(2)
+    assert toughest(sink, references, frozenset())[0] == Baseline("position", 2)
     for rule in candidates(references):
         assert Keys.of(references, n_keys, frozenset()).mask(rule)[:, 0].sum() == 0
 
 
 def test_special_tokens_are_never_a_baseline():
     encoded = encode([BOS, BY, KEY, THERE])
-    assert Keys.of([encoded], 4, frozenset()).mask(Position(1))[0].tolist() == [0, 1, 0, 0]
-    assert Keys.of([encoded], 4, frozenset({BY})).mask(Position(1)).sum() == 0
+    assert Keys.of([encoded], 4, frozenset()).mask(Baseline("position", 1))[0].tolist() == [0, 1, 0, 0]
+    assert Keys.of([encoded], 4, frozenset({BY})).mask(Baseline("position", 1)).sum() == 0
 
 
 def test_distractors_are_a_baseline():
@@ -145,9 +145,9 @@ def test_examples_without_a_distractor_say_nothing_about_one():
 def test_a_baseline_is_as_wide_as_the_related_word():
     wide = dataclasses.replace(encode([BOS, BY, KEY, NEAR, NEAR, THERE]), related=(2, 3, 4))
     keys = Keys.of([wide], 6, frozenset())
-    assert keys.mask(Offset(3))[0].tolist() == [0, 0, 1, 1, 1, 0]
-    assert keys.mask(Position(1))[0].tolist() == [0, 1, 1, 1, 0, 0]
-    assert keys.mask(Offset(1))[0].tolist() == [0, 0, 0, 0, 1, 0]  # the query itself is no candidate
+    assert keys.mask(Baseline("offset", -3))[0].tolist() == [0, 0, 1, 1, 1, 0]
+    assert keys.mask(Baseline("position", 1))[0].tolist() == [0, 1, 1, 1, 0, 0]
+    assert keys.mask(Baseline("offset", -1))[0].tolist() == [0, 0, 0, 0, 1, 0]  # the query itself is no candidate
     units = [Unit(wide, None, f"c{number}") for number in range(30)]
     summary = task_attention(HandModel(), task_of(units, units)).summary().set_index("head")
     assert summary.loc[1, "attention"] == pytest.approx(3 / 6)  # head 1 attends evenly
@@ -312,8 +312,8 @@ def test_the_baseline_is_chosen_as_the_excess_is_averaged():
     weights = np.zeros((10, 1, 5))
     weights[:8, 0, [2, 3]] = 0.3, 0.2
     weights[8:, 0, [2, 3]] = 0.0, 0.4
-    assert toughest(weights, many + few, frozenset()) == [Offset(1)]
-    assert toughest(weights[[*range(8)]], many, frozenset()) == [Offset(2)]
+    assert toughest(weights, many + few, frozenset()) == [Baseline("offset", -1)]
+    assert toughest(weights[[*range(8)]], many, frozenset()) == [Baseline("offset", -2)]
 
 
 def test_the_templates_in_which_a_head_attends_are_counted():

@@ -8,15 +8,15 @@ import sys
 REFUSED = {
     "ablate(layers=1)": "layers: expected a list of whole numbers such as [0, 1], got 1",
     "ablate(layers='01')": "layers: expected a list of whole numbers such as [0, 1], got '01'",
-    "ablate(layers=['a'])": "layers: expected a list of whole numbers such as [0, 1], got ['a']",
-    "ablate(layers=[1.0])": "layers: expected a list of whole numbers such as [0, 1], got [1.0]",
-    "ablate(layers=[True, False])": "layers: expected a list of whole numbers such as [0, 1], got [True, False]",
-    "ablate(layers=np.array(1))": "layers: expected a list of whole numbers such as [0, 1], got array(1)",
-    "ablate(site='z', layers=['a'])": "layers: expected a list of whole numbers such as [0, 1], got ['a']",
+    "ablate(layers=['a'])": "layers: expected a list of whole numbers such as [0, 1], got ('a',)",
+    "ablate(layers=[1.0])": "layers: expected a list of whole numbers such as [0, 1], got (1.0,)",
+    "ablate(layers=[True, False])": "layers: expected a list of whole numbers such as [0, 1], got (True, False)",
+    "ablate(layers=np.array(1))": "layers: expected a list of whole numbers such as [0, 1], got 1",
+    "ablate(site='z', layers=['a'])": "layers: expected a list of whole numbers such as [0, 1], got ('a',)",
     "ablate(heads=5)": "heads: expected (layer, head) pairs, got 5; give a list such as",
-    "ablate(heads=[(True, False)])": "heads: expected (layer, head) pairs, got [(True, False)]; give",
-    "ablate(heads=[([0], 1, 1)])": "heads: expected (layer, head) pairs, got [([0], 1, 1)]; give",
-    "ablate(heads=[{0, 1}])": "heads: expected (layer, head) pairs, got [{0, 1}]; give",
+    "ablate(heads=[(True, False)])": "heads: expected (layer, head) pairs, got ((True, False),); give",
+    "ablate(heads=[([0], 1, 1)])": "heads: expected (layer, head) pairs, got (((0,), 1, 1),); give",
+    "ablate(heads=[{0, 1}])": "heads: expected (layer, head) pairs, got ({0, 1},); give",
     "ablate(sets=5)": "sets: expected sets of (layer, head) pairs, got 5; give a list such as [[(2, 1)]]",
     "ablate(sets=[5])": "heads: expected (layer, head) pairs, got 5; give a list such as",
     "ablate(sets=[None])": "heads: expected (layer, head) pairs, got None; give a list such as",
@@ -27,18 +27,18 @@ REFUSED = {
     "ablate(memory_budget=True)": "memory budget: expected a number of bytes from 1, got True",
     "patch(layers=1)": "layers: expected a list of whole numbers such as [0, 1], got 1",
     "patch(layers='01')": "layers: expected a list of whole numbers such as [0, 1], got '01'",
-    "patch(layers=['a'])": "layers: expected a list of whole numbers such as [0, 1], got ['a']",
-    "patch(layers=[1.0])": "layers: expected a list of whole numbers such as [0, 1], got [1.0]",
-    "patch(layers=[True, False])": "layers: expected a list of whole numbers such as [0, 1], got [True, False]",
+    "patch(layers=['a'])": "layers: expected a list of whole numbers such as [0, 1], got ('a',)",
+    "patch(layers=[1.0])": "layers: expected a list of whole numbers such as [0, 1], got (1.0,)",
+    "patch(layers=[True, False])": "layers: expected a list of whole numbers such as [0, 1], got (True, False)",
     "patch(screen=1)": "screen: expected True, False or a method, got 1; known are 'attribution'",
-    "patch(screen='atribution')": "screen: expected True, False or a method, got 'atribution'; did you mean",
+    "patch(screen='atribution')": "screen: 'atribution' is unknown; did you mean 'attribution'",
     "patch(screen=True, top='.5')": "top: expected a number of cells from 1, or a share above 0.0 and up to 1.0, got",
     "patch(screen=True, audit=None)": "audit: expected a number of cells from 1, or a share above 0.0",
     "patch(screen=True, memory_budget='1GB')": "memory budget: expected a number of bytes from 1, got '1GB'",
     "attribute(memory_budget='1GB')": "memory budget: expected a number of bytes from 1, got '1GB'",
-    "greedy(n_heads='2')": "k: expected 1 to 6 steps, as many as there are heads, got '2'",
-    "greedy(n_heads=1.5)": "k: expected 1 to 6 steps, as many as there are heads, got 1.5",
-    "greedy(n_heads=True)": "k: expected 1 to 6 steps, as many as there are heads, got True",
+    "greedy(n_heads='2')": "n_heads: expected 1 to 6 steps, as many as there are heads, got '2'",
+    "greedy(n_heads=1.5)": "n_heads: expected 1 to 6 steps, as many as there are heads, got 1.5",
+    "greedy(n_heads=True)": "n_heads: expected 1 to 6 steps, as many as there are heads, got True",
     "path_patch(paths=None)": "paths: expected a list of paths such as [['0.1', '2.3.k']], got None",
     "path_patch(paths='0.1')": "paths: expected a list of paths such as [['0.1', '2.3.k']], got '0.1'",
     "path_patch(paths=[5])": "a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got 5",
@@ -69,12 +69,12 @@ import torch
 from hand_model import varied_task
 from tiny_models import random_model
 from interp.errors import InputError
-from interp.methods import ablation, attribution, greedy as greedy_, patching, path_patching
+from interp.methods import ablation, attribution, head_sets, patching, path_patching
 
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
 given = (random_model(d_vocab=8, n_ctx=12), varied_task(4))
-methods = (ablation.ablate, attribution.attribute, greedy_.greedy, patching.patch, path_patching.path_patch)
+methods = (ablation.ablate, attribution.attribute, head_sets.greedy, patching.patch, path_patching.path_patch)
 names = {"np": np} | {each.__name__: partial(each, *given) for each in methods}
 
 

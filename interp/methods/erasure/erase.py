@@ -2,14 +2,11 @@
 
 1. **Fit** an eraser for each place (a head's ``z``, a layer's stream) to the task's reference sets: the activations at
    the positions where it is applied, labelled by ``Example.features``. No scored unit is ever fitted to.
-2. **Erase** at one place at a time, on the task and on others, and measure each again: one sweep a task.
-3. **Compare** with erasing random directions, as many: any damage has some effect. What LEACE does in excess of that is
-   about the feature. And with other tasks: is the damage specific?
-4. **Probe** before and after: a feature that could not be read before was not removed.
-
-Methods: ``leace`` takes away what any linear probe could read, and as little else as can be; ``random`` is its
-control; ``inlp`` takes away what one probe after the other reads; ``mean`` puts the mean in place of everything;
-``steer`` turns the feature into the other one.
+2. **Erase** at one place at a time, on the task and on others, and measure each again: one sweep a task. ``leace``
+   takes away what any linear probe could read, and as little else as can be; ``random`` directions, as many, are its
+   control, as any damage has some effect; ``inlp`` takes away what one probe after the other reads; ``mean`` puts the
+   mean in place of everything; ``steer`` turns the feature into the other one.
+3. **Probe** before and after: a feature that could not be read before was not removed.
 
 Belrose et al. (2023), "LEACE: perfect linear concept erasure in closed form"; Ravfogel et al. (2020), "Null it out";
 Elazar et al. (2021), "Amnesic probing: behavioral explanation with amnesic counterfactuals".
@@ -39,7 +36,7 @@ from interp.methods.erasure.readings import (
     steered,
     task_positions,
 )
-from interp.methods.progress import part_of
+from interp.methods.grid import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
 from interp.options import EraseMethod, EraseOptions

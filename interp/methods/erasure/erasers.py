@@ -1,33 +1,23 @@
-"""Can a feature be read out of activations? By scikit-learn's logistic regression, against always saying the same.
+"""Erasers of a feature from activations, and the probe that judges them.
 
-Which directions does one probe after the other need to read a feature? Iterated null-space projection.
+**Probe.** scikit-learn's logistic regression, against always saying the commonest class.
 
-1. A probe is fitted; if it reads the feature no better than always saying the commonest class, this is all.
-2. What it reads is projected out, orthogonally, and the next probe sees what is left.
+**Whitening.** Coordinates in which activations have mean 0 and covariance 1. They are first divided by their spread, so
+that outliers among them (GPT-2 has some that are a thousand times the others) do not hide the rest behind rounding;
+then the eigenvectors of their covariance are divided by the roots of its eigenvalues. Directions with little more
+spread than rounding are left out: a map that read them would write noise as large as all else.
 
-Whether a probe reads is decided on a part of the data that it was not fitted to, of other lexical draws: on its own
-data a probe of many dimensions is always somewhat above chance, and everything would be taken away. The mean stays
-where it is, as it does with LEACE.
+**LEACE.** In whitened coordinates the means of the classes span a subspace of at most ``classes - 1`` dimensions. The
+projection that takes it away leaves the classes with one mean, so that no linear probe, and no probe with a convex
+loss, does better than a constant on the data that it was fitted to; of all affine maps with this property it moves the
+activations least. Its control is the same projection along a random subspace of as many dimensions.
 
-Ravfogel et al. (2020), "Null it out: guarding protected attributes by iterative nullspace projection".
+**INLP.** A probe is fitted, what it reads is projected out, and the next probe sees what is left, until one reads no
+better than the commonest class. That is decided on other lexical draws than the probe was fitted to: on its own data a
+probe of many dimensions is always somewhat above chance, and everything would be taken away.
 
-In which coordinates is every direction alike? Those in which activations have mean 0 and covariance 1.
-
-1. Coordinates are divided by their spread, so that outliers among them (GPT-2 has some that are a thousand times the
-   others) do not hide the rest behind rounding.
-2. The eigenvectors of their covariance are divided by the roots of its eigenvalues. Directions without spread, but for
-   little more than rounding, are left out: a map that read them would write noise as large as all else.
-
-Which map of activations keeps every linear probe from reading a feature, and changes them least? LEACE's.
-
-1. The activations are whitened; in these coordinates the means of the classes span a subspace of at most
-   ``classes - 1`` dimensions.
-2. The projection that takes this subspace away leaves the classes with one mean, so that no linear probe, and no probe
-   with a convex loss, does better than a constant on the data that it was fitted to; of all affine maps with this
-   property it moves the activations least.
-3. Its control is the same projection along a random subspace of as many dimensions.
-
-Belrose et al. (2023), "LEACE: perfect linear concept erasure in closed form".
+Belrose et al. (2023), "LEACE: perfect linear concept erasure in closed form"; Ravfogel et al. (2020), "Null it out:
+guarding protected attributes by iterative nullspace projection".
 """
 
 from collections import Counter
@@ -71,12 +61,7 @@ class Standard:
 
 @dataclass(frozen=True)
 class Probe:
-    """Reads classes out of activations.
-
-    Attributes:
-        standard: In which units.
-        regression: How.
-    """
+    """Reads classes out of activations, in standard units."""
 
     standard: Standard
     regression: LogisticRegression
@@ -112,14 +97,7 @@ PARTS = 5
 
 
 def inlp(x: Float[Tensor, "reading d"], labels: np.ndarray, clusters: np.ndarray, *, seed: int = 0) -> Eraser:
-    """The eraser after which a new probe does not read the classes of `x`.
-
-    Args:
-        x: Activations.
-        labels: The class of each.
-        clusters: The lexical draw of each.
-        seed: Of the split.
-    """
+    """The eraser after which a new probe does not read the classes of `x`; `clusters` are the lexical draws."""
     wide, mu = x.double(), x.double().mean(0)
     judging, standard = _judging(labels, clusters, seed), Standard.of(x)
     enough, erased = majority(labels[judging]), wide.new_zeros(0, x.shape[1])
@@ -157,13 +135,7 @@ ABOVE_ROUNDING = 0.75
 
 @dataclass(frozen=True)
 class Whitening:
-    """``y = (x - mu) F``, and back: ``x = mu + y B``; ``B F = 1``. In 64-bit floats.
-
-    Attributes:
-        mu: The mean.
-        forward: F.
-        back: B.
-    """
+    """``y = (x - mu) F``, and back: ``x = mu + y B``; ``B F = 1``. In 64-bit floats; F is ``forward``, B ``back``."""
 
     mu: Float[Tensor, " d"]
     forward: Float[Tensor, "d white"]
@@ -199,12 +171,7 @@ SMALLEST = 1e-12
 
 
 def leace(x: Float[Tensor, "reading d"], labels: np.ndarray) -> Eraser:
-    """The eraser after which all classes of `x` have the same mean.
-
-    Args:
-        x: Activations, in the dtype that they were computed in.
-        labels: The class of each.
-    """
+    """The eraser after which all classes of `x`, in the dtype that it was computed in, have the same mean."""
     white = Whitening.of(x)
     classes = torch.from_numpy(labels[:, None] == np.unique(labels)).double()
     if not white.n:

@@ -1,13 +1,11 @@
-"""One eraser for every place and fold, fitted to the reference sets; and the replacement that they make.
-
-Could the feature be read before, and can it be read after? Before it is shown to be gone, it is shown to be there.
+"""One eraser for every place and fold; and how well probes read the feature before and after it is erased.
 
 At every place, one probe is fitted to activations as they are, and another one to the erased ones:
 
 - **fitted**: both to the reference sets, and judged on these. LEACE's theorem is about this number.
 - **held out**: the same probes, judged on the scored units, which neither probe nor eraser has seen.
-- **refitted**: both to scored units, and judged on lexical draws that they were not fitted to. After LEACE, the
-  probes above say the same of everything; these ask whether its map serves other sentences than it was fitted to.
+- **refitted**: both to scored units, and judged on lexical draws that they were not fitted to. After LEACE, the probes
+  above say the same of everything; these ask whether its map serves other sentences than it was fitted to.
 """
 
 from collections import Counter
@@ -39,11 +37,7 @@ FITTED_METHODS: tuple[FittedMethod, ...] = get_args(FittedMethod)
 
 @dataclass(frozen=True)
 class Fitted:
-    """The erasers of one method.
-
-    Attributes:
-        erasers: By fold and place, one for every draw.
-    """
+    """The erasers of one method, by fold and place, one for every draw."""
 
     erasers: Mapping[tuple[int, Place], tuple[Eraser, ...]]
 
@@ -109,11 +103,7 @@ def readability(
     places: Sequence[Place],
     seed: int,
 ) -> pd.DataFrame:
-    """How well probes read the feature before and after it is erased.
-
-    Returns:
-        As ``ErasureResult.probes``.
-    """
+    """How well probes read the feature before and after it is erased; columns as of ``ErasureResult.probes``."""
     rows = []
     for place in places:
         there = _by_method(references, place, fitted)

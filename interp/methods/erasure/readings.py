@@ -37,12 +37,7 @@ SITES = ("z", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
 
 @dataclass(frozen=True)
 class Place:
-    """What an eraser maps: one vector at each position.
-
-    Attributes:
-        site: With its layer.
-        head: Of a site that has heads.
-    """
+    """What an eraser maps, one vector at each position: a head's part of a site, or all of it."""
 
     site: Site
     head: int | None = None
@@ -106,13 +101,9 @@ def task_positions(at: ErasedAt, task: Task) -> dict[int, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Readings:
-    """Activations, and what they are to be told apart by.
+    """Activations by site, in the model's dtype, on the CPU; and of every reading its class, example and fold.
 
-    Attributes:
-        activations: By site, in the model's dtype, on the CPU.
-        labels: Of every reading, the value of the feature.
-        example: Of every reading, the number of its example.
-        fold: Of every reading, the reference set that it is in, or that serves it.
+    A reading's fold is the reference set that it is in, or that serves it.
     """
 
     activations: Mapping[Site, Float[Tensor, "reading ..."]]
@@ -153,10 +144,7 @@ def reference_readings(
 def scored_readings(
     model: Any, task: Task, feature: str, at: ErasedAt, sites: Sequence[Site], memory_budget: int | None = None
 ) -> Readings | None:
-    """Readings of the scored units, as far as they have the feature and the position; None where none has.
-
-    The arguments, and what is refused of activations, are those of ``reference_readings``.
-    """
+    """Readings of the scored units, as far as they have the feature and the position; None where none has."""
     rows = task_rows(task.metric, task.units)
     chosen = [row for row in rows if feature in row.encoded.example.features and positions_at(at, row.encoded)]
     return _read(model, chosen, feature, at, sites, memory_budget) if chosen else None
@@ -244,50 +232,21 @@ def turns(task: Task, feature: str, classes: list[str]) -> list[Turn]:
 
 def steered(tasks: Sequence[Task], feature: str, references: Readings, strength: float) -> list[Add]:
     """For every task, what moves its examples from class to class."""
-    means = ClassMeans.of(references)
-    return [means.steering(turns(task, feature, means.classes), strength) for task in tasks]
-
-
-@dataclass(frozen=True)
-class ClassMeans:
-    """Means of activations by fold, site and class, without the axis of readings, in the model's dtype."""
-
-    means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
-
-    @classmethod
-    def of(cls, readings: Readings) -> "ClassMeans":
-        """Those of the reference sets."""
-        found = {}
-        for fold in readings.folds:
-            for label in set(readings.labels[readings.of(fold)].tolist()):
-                mine = torch.from_numpy(readings.of(fold) & (readings.labels == label))
-                for site, activations in readings.activations.items():
-                    found[fold, site, label] = activations[mine].double().mean(0).to(activations.dtype)
-        return cls(found)
-
-    @property
-    def classes(self) -> list[str]:
-        """The values that every fold has a mean of."""
-        by_fold: dict[int, set[str]] = {}
-        for fold, _, label in self.means:
-            by_fold.setdefault(fold, set()).add(label)
-        return sorted(set.intersection(*by_fold.values()))
-
-    def steering(self, turns: list[Turn], strength: float) -> Add:
-        """What moves the examples of a task from class to class."""
-        moved = Steered(self.means, turns, strength)
-        return Add(moved, identity=moved.identity)
+    means, by_fold = {}, []
+    for fold in references.folds:
+        by_fold.append(set(references.labels[references.of(fold)].tolist()))
+        for label in by_fold[-1]:
+            mine = torch.from_numpy(references.of(fold) & (references.labels == label))
+            for site, activations in references.activations.items():
+                means[fold, site, label] = activations[mine].double().mean(0).to(activations.dtype)
+    classes = sorted(set.intersection(*by_fold))
+    moved = [Steered(means, turns(task, feature, classes), strength) for task in tasks]
+    return [Add(each, identity=each.identity) for each in moved]
 
 
 @dataclass(frozen=True)
 class Steered:
-    """Differences of the classes' means, to be added.
-
-    Attributes:
-        means: As of ``ClassMeans``.
-        turns: Of every example, from which class to which.
-        strength: How many differences.
-    """
+    """Differences of the classes' means (by fold, site and class), to be added; `turns` are of every example."""
 
     means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
     turns: list[Turn]

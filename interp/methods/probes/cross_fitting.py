@@ -18,7 +18,6 @@ A strength has no unit, so that the same ones serve heads that write much and he
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,27 +25,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.methods.probes.data import Scores, Target
-from interp.methods.probes.folds import ROUNDING, Examples, Folds, Problems, Round
+from interp.methods.probes.folds import ROUNDING, Examples, Folds, LinearProbes, Problems, Split
 from interp.methods.probes.linear import fit_lda, fit_logistic, fit_ridge
-from interp.methods.probes.mlp import fit_mlp
+from interp.methods.probes.mlp import MLPProbes, fit_mlp
 from interp.options import ProbeKind
 
 
-@runtime_checkable
-class Probes(Protocol):
-    """Fitted probes."""
-
-    @property
-    def converged(self) -> Bool[Tensor, "cell problem"]:
-        """Whether each came to its optimum."""
-        ...
-
-    def scores(self, x: Examples) -> Scores:
-        """Of every example, by every probe of its cell."""
-        ...
-
-
-def fit(kind: ProbeKind, x: Examples, target: Target, trains_on: Problems) -> Probes:
+def fit(kind: ProbeKind, x: Examples, target: Target, trains_on: Problems) -> LinearProbes | MLPProbes:
     """Fit probes whose penalties are given as penalties."""
     problems = Problems(trains_on.atom, trains_on.trains_on, _penalties(kind, x, trains_on))
     if kind == "logistic":
@@ -95,14 +80,12 @@ PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Out-of-sample scores of every cell.
+    """Out-of-sample scores of every cell, and how many probes were fitted, and came to their optimum.
 
     Attributes:
         hits: Whether an example's class was found; of numbers NaN.
         loss: The probe's loss on it: ``-log p`` in nats, or the squared error.
         strength: Chosen in each round.
-        n_probes: How many were fitted.
-        n_converged: How many of them came to their optimum.
     """
 
     hits: Float[np.ndarray, "cell example"]
@@ -119,10 +102,7 @@ def cross_fit(
     ordered = sorted(penalties, reverse=True)
     sums, hits, loss, n_converged = _fitted(x, target, folds, kind, ordered)
     chosen = torch.stack([_choice(sums, each) for each in folds.rounds], dim=1)
-    round_of_atom = torch.zeros(folds.trains_on.shape[1], dtype=torch.long, device=x.device)
-    for number, each in enumerate(folds.rounds):
-        round_of_atom[list(each.tests)] = number
-    of_example = chosen[:, round_of_atom[torch.from_numpy(folds.atom).to(x.device)]]
+    of_example = chosen[:, torch.from_numpy(folds.atom).to(x.device)]
     own = (torch.arange(len(x), device=x.device)[:, None], of_example, torch.arange(x.shape[1], device=x.device)[None])
     sizes = torch.tensor(ordered, dtype=torch.float64, device=x.device)
     found, lost, strength = (each.cpu().numpy() for each in (hits[own], loss[own], sizes[chosen]))
@@ -132,11 +112,11 @@ def cross_fit(
 ByStrength = Float[Tensor, "cell strength example"]
 
 
-def _choice(sums: Float[Tensor, "cell mask strength atom"], each: Round) -> Int[Tensor, " cell"]:
+def _choice(sums: Float[Tensor, "cell mask strength atom"], each: Split) -> Int[Tensor, " cell"]:
     """The strength of a round, by its number."""
     if not each.inner:
         return torch.zeros(len(sums), dtype=torch.long, device=sums.device)
-    total = sum((sums[:, inner.mask][..., list(inner.tests)].sum(dim=-1) for inner in each.inner), 0.0)
+    total = sum((sums[:, inner.mask, :, inner.test] for inner in each.inner), 0.0)
     return torch.as_tensor(total).argmin(dim=1)
 
 
@@ -148,17 +128,14 @@ def _fitted(
     n_masks, n_atoms, n = len(masks), masks.shape[1], len(strengths)
     sums = x.new_zeros(len(x), n_masks, n, n_atoms)
     hits, loss = (x.new_full((len(x), n, x.shape[1]), torch.nan) for _ in range(2))
-    tested = _tested(folds).to(x.device)
+    tested = torch.zeros_like(masks)
+    tested[[each.mask for each in folds.rounds], [each.test for each in folds.rounds]] = True
     members = torch.nn.functional.one_hot(atom, n_atoms).to(x)
     n_converged = 0
-    for part in _parts(n_masks, x, target, n):
-        problems = problems_of(atom, masks[part], strengths)
-        probes = fit(kind, x, target, problems)
-        scores = probes.scores(x)
-        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, n))
-        sums[:, part] = found.permute(0, 2, 3, 1) @ members
+    for numbers, probes, scores, found in fitted(kind, x, target, atom, masks, strengths):
+        sums[:, list(numbers)] = found.permute(0, 2, 3, 1) @ members
         right = target.hits(scores).to(x).unflatten(2, (-1, n)) if target.n_classes else found * torch.nan
-        for at, mask in enumerate(range(n_masks)[part]):
+        for at, mask in enumerate(numbers):
             mine = tested[mask][atom]
             loss[:, :, mine] = found[:, mine, at].transpose(1, 2)
             hits[:, :, mine] = right[:, mine, at].transpose(1, 2)
@@ -166,16 +143,21 @@ def _fitted(
     return sums, hits, loss, n_converged
 
 
-def _tested(folds: Folds) -> Bool[Tensor, "mask atom"]:
-    """The atoms that are tested by the probes of each training set."""
-    tested = torch.zeros(folds.trains_on.shape, dtype=torch.bool)
-    for each in folds.rounds:
-        tested[each.mask, list(each.tests)] = True
-    return tested
-
-
-def _parts(n_masks: int, x: Examples, target: Target, n_penalties: int) -> Iterator[slice]:
-    """Training sets that are fitted together."""
-    each = x.shape[0] * x.shape[1] * target.n_columns * n_penalties * x.element_size()
+def fitted(
+    kind: ProbeKind,
+    x: Examples,
+    target: Target,
+    atom: Int[Tensor, " example"],
+    masks: Bool[Tensor, "mask atom"],
+    penalties: Sequence[float],
+) -> Iterator[tuple[range, LinearProbes | MLPProbes, Scores, Float[Tensor, "cell example mask strength"]]]:
+    """Numbers of training sets that are fitted together; their probes, scores of all examples, and losses."""
+    n = len(penalties)
+    each = x.shape[0] * x.shape[1] * target.n_columns * n * x.element_size()
     size = max(1, BYTES_AT_ONCE // (6 * each))
-    yield from (slice(start, min(start + size, n_masks)) for start in range(0, n_masks, size))
+    for start in range(0, len(masks), size):
+        problems = problems_of(atom, masks[start : start + size], penalties)
+        probes = fit(kind, x, target, problems)
+        scores = probes.scores(x)
+        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, n))
+        yield range(start, start + problems.n // n), probes, scores, found

@@ -7,7 +7,7 @@ that was collected before. What no probe can be judged on is refused: one class,
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,25 +29,6 @@ from interp.tasks.windows import Windows
 
 LONGEST_WINDOW = 512
 """Tokens of a document that are read at once, if the model's context is longer."""
-
-
-@runtime_checkable
-class Activations(Protocol):
-    """Activations of words at sites; a store is one, too."""
-
-    @property
-    def index(self) -> pd.DataFrame:
-        """One row a word."""
-        ...
-
-    @property
-    def sites(self) -> Sequence[Site]:
-        """Where activations are known."""
-        ...
-
-    def read(self, site: Site, rows: Any = None, heads: Sequence[int] | None = None) -> Float[Tensor, "word ..."]:
-        """Of words by their numbers, and heads: ``[word head d_head]``, or ``[word d_model]``; None for all."""
-        ...
 
 
 @dataclass(frozen=True)

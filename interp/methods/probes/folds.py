@@ -1,16 +1,12 @@
 """Rounds of folds that share neither a document nor a lemma, and the probes that are fitted together.
 
 1. Groups (documents, or templates) are dealt into folds of equal size, and so are the lemmas of the words that carry
-   the feature. A block is what one fold of groups and one of lemmas have in common.
-2. Each round tests one block, and trains on what shares neither its groups nor its lemmas: number is a function of the
+   the feature. An *atom* is what one fold of groups and one of lemmas have in common. Where no lemma is to be held out,
+   or lemmas are as groups, folds are of groups alone.
+2. Each round tests one atom, and trains on what shares neither its groups nor its lemmas: number is a function of the
    word, and a probe that has learnt words must not pass for one that reads number.
 3. The penalty of a round is chosen by rounds within its training examples, made in the same way.
-
-Where no lemma is to be held out, or lemmas are as groups, folds are of groups alone.
-
-Many probes are fitted to the same examples; they differ in what they train on and in their penalty. Examples belong to
-*atoms*, such as the block of one fold of documents and one of lemmas. A probe trains on some of the atoms, whole. So
-what the probes need of the examples is summed once for each atom: adding up is cheaper than reading.
+4. What the probes need of the examples is summed once for each atom: adding up is cheaper than reading.
 """
 
 from collections import Counter
@@ -26,36 +22,28 @@ from interp.errors import InputError
 
 
 @dataclass(frozen=True)
-class Inner:
-    """A split that chooses a penalty: what is trained on, by its number, and the atoms that decide."""
+class Split:
+    """What is trained on, by its number; the atom that is tested; and the splits that choose the penalty."""
 
     mask: int
-    tests: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Round:
-    """A split that is scored: what is trained on, the atoms that are tested, and the splits that choose its penalty."""
-
-    mask: int
-    tests: tuple[int, ...]
-    inner: tuple[Inner, ...]
+    test: int
+    inner: tuple["Split", ...] = ()
 
 
 @dataclass(frozen=True)
 class Folds:
-    """How examples are trained and tested on.
+    """How examples are trained and tested on: each atom is tested in the round with its number.
 
     Attributes:
         atom: Of each example, from 0.
         trains_on: The atoms of every different training set.
-        rounds: Each atom is tested in one of them.
+        rounds: The splits that are scored.
         apart: Of ``groups`` and ``lemmas``, what training and test do not share.
     """
 
     atom: Int[np.ndarray, " example"]
     trains_on: Bool[np.ndarray, "mask atom"]
-    rounds: tuple[Round, ...]
+    rounds: tuple[Split, ...]
     apart: tuple[str, ...]
 
 
@@ -77,52 +65,41 @@ def make_folds(
             "text, or a task with more words"
         )
     blocks, atom = np.unique(np.stack(list(sides.values()), axis=1), axis=0, return_inverse=True)
-    return _Plan(blocks, atom.reshape(-1), nested).folds(tuple(sides))
+    return _folds(blocks, atom.reshape(-1), nested, tuple(sides))
 
 
-class _Plan:
-    """Numbers training sets as they are asked for."""
+def _folds(
+    blocks: Int[np.ndarray, "atom side"], atom: Int[np.ndarray, " example"], nested: bool, apart: tuple[str, ...]
+) -> Folds:
+    """One round a block; inner ones are of each step along the folds of both sides at once, where there are any."""
+    numbers: dict[bytes, int] = {}
+    masks: list[np.ndarray] = []
 
-    def __init__(self, blocks: Int[np.ndarray, "atom side"], atom: Int[np.ndarray, " example"], nested: bool):
-        self._blocks, self._atom, self._nested = blocks, atom, nested
-        self._numbers: dict[bytes, int] = {}
-        self._masks: list[np.ndarray] = []
-
-    def folds(self, apart: tuple[str, ...]) -> Folds:
-        rounds = []
-        for number, block in enumerate(self._blocks):
-            mask = self._apart(block[None])
-            if not mask.any():
-                raise InputError(
-                    f"folds: {np.bincount(self._atom)[number]} examples share a document or a lemma with all others, "
-                    "so that there is nothing to train on; give more text, or fewer folds"
-                )
-            inner = self._inner(block) if self._nested else ()
-            rounds.append(Round(self._number(mask), (number,), inner))
-        return Folds(self._atom, np.stack(self._masks), tuple(rounds), apart)
-
-    def _inner(self, block: np.ndarray) -> tuple[Inner, ...]:
-        """One for each step along the folds of both sides at once, as far as there is anything on both sides of it."""
-        sizes = self._blocks.max(axis=0) + 1
-        found = []
-        for step in range(1, sizes.max()):
-            other = (block + step) % sizes
-            tests = (self._blocks == other).all(axis=1)
-            mask = self._apart(np.stack([block, other]))
-            if (other != block).all() and tests.any() and mask.any():
-                found.append(Inner(self._number(mask), tuple(np.flatnonzero(tests).tolist())))
-        return tuple(found)
-
-    def _apart(self, blocks: np.ndarray) -> Bool[np.ndarray, " atom"]:
+    def without(*others: np.ndarray) -> Bool[np.ndarray, " atom"]:
         """The atoms that share no fold of either side with any of these blocks."""
-        apart: np.ndarray = (self._blocks[:, None] != blocks[None]).all(axis=(1, 2))
-        return apart
+        return (blocks[:, None] != np.stack(others)[None]).all(axis=(1, 2))
 
-    def _number(self, mask: np.ndarray) -> int:
-        number = self._numbers.setdefault(mask.tobytes(), len(self._masks))
-        if number == len(self._masks):
-            self._masks.append(mask)
-        return number
+    def number_of(mask: np.ndarray) -> int:
+        if numbers.setdefault(mask.tobytes(), len(masks)) == len(masks):
+            masks.append(mask)
+        return numbers[mask.tobytes()]
+
+    rounds, sizes = [], blocks.max(axis=0) + 1
+    for number, block in enumerate(blocks):
+        mask, inner = without(block), []
+        if not mask.any():
+            raise InputError(
+                f"folds: {np.bincount(atom)[number]} examples share a document or a lemma with all others, so that "
+                "there is nothing to train on; give more text, or fewer folds"
+            )
+        for step in range(1, sizes.max()) if nested else ():
+            other = (block + step) % sizes
+            tests = np.flatnonzero((blocks == other).all(axis=1))
+            trains = without(block, other)
+            if (other != block).all() and len(tests) and trains.any():
+                inner.append(Split(number_of(trains), int(tests[0])))
+        rounds.append(Split(number_of(mask), number, tuple(inner)))
+    return Folds(atom, np.stack(masks), tuple(rounds), apart)
 
 
 def _deal(names: Sequence[str], n_folds: int, seed: int) -> Int[np.ndarray, " example"]:
@@ -150,12 +127,9 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Problems:
-    """Probes to be fitted at every cell.
+    """Probes to be fitted at every cell: the atoms that each trains on, and its penalty, by cell where it differs.
 
-    Attributes:
-        atom: Of each example, from 0.
-        trains_on: The atoms that each probe trains on.
-        penalty: Of each probe; what it multiplies is the solver's to say. By cell where it differs.
+    What the penalty multiplies is the solver's to say.
     """
 
     atom: Int[Tensor, " example"]
@@ -180,10 +154,7 @@ class Problems:
 class Moments:
     """Number, mean and scatter of what each probe trains on.
 
-    Attributes:
-        n: Examples.
-        mean: Of each feature.
-        scatter: Sums of products of deviations from the mean; 0 of features that are the same in all it trains on.
+    The scatter has sums of products of deviations from the mean; 0 of features that are the same in all it trains on.
     """
 
     n: Float[Tensor, " problem"]
@@ -228,11 +199,7 @@ class Moments:
 class LinearProbes:
     """What was fitted: scores are ``x @ weight + bias``, one column a class (a single one where there are two).
 
-    Attributes:
-        weight: By cell, probe, feature and column.
-        bias: By cell, probe and column.
-        converged: Whether each probe came to its optimum; closed forms do.
-        n_steps: How many it took, of the probe that took most.
+    Closed forms always converge; `n_steps` are those of the probe that took most.
     """
 
     weight: Float[Tensor, "cell problem feature column"]

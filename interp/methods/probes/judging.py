@@ -181,11 +181,7 @@ class SiteCells:
 
 
 def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of the sites that are meant.
-
-    Raises:
-        InputError: An unknown site, one twice, none, or some that have heads beside some that have none.
-    """
+    """The names of the sites that are meant: different ones, all of heads or all of layers."""
     names = (site,) if isinstance(site, str) else tuple(site)
     for name in names:
         if name not in SITES:
@@ -203,12 +199,7 @@ def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
 def choose_cells(
     site: str, shape: tuple[int, int], layers: Sequence[int] | None = None, heads: Sequence[Head] | None = None
 ) -> list[SiteCells]:
-    """The cells of a site that are meant, layer by layer; `shape` is layers, and heads of a layer.
-
-    Raises:
-        InputError: A site of pairs of positions; layers or heads that the model does not have, or
-            heads of a site without heads.
-    """
+    """The cells of a site that are meant, layer by layer; `shape` is layers, and heads of a layer."""
     axes = SITES[site][1]
     if axes[1] != "pos":
         raise InputError(f"site {site!r}: a word has no activation of its own there; take z, or a point of the stream")

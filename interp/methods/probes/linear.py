@@ -1,25 +1,16 @@
-"""Multinomial logistic regression with an L2 penalty, thousands of probes at once.
+"""Linear probes, thousands at once: logistic regression by L-BFGS, ridge regression and LDA by small systems.
 
-Each probe minimises, over its training examples, ``sum of -log p(y|x) + penalty / 2 ||W||^2``, the bias free: what
-scikit-learn's ``LogisticRegression(C=1 / penalty)`` minimises. Two classes have one column, more have one each.
+- **Logistic** minimises ``sum of -log p(y|x) + penalty / 2 ||W||^2`` over its training examples, the bias free, as
+  scikit-learn's ``LogisticRegression(C=1 / penalty)``. Coordinates are chosen by Böhning's bound on the Hessian (1/4 of
+  the scatter for two classes, 1/2 for more, plus the penalty): there it is the identity, and some ten steps do. Along a
+  direction the scores are linear, so that a line search costs no product. A probe stops where its next step would move
+  its scores by less than the tolerance, and leaves the batch. A class that it is not trained on has the bias minus
+  infinity, which it would have in the limit.
+- **Ridge** minimises ``||y - x W - b||^2 + penalty ||W||^2``, as scikit-learn's ``Ridge``; classes are 1 and -1.
+- **LDA** has Gaussian classes of one covariance, shrunk towards a multiple of the identity by the penalty, a share:
+  scikit-learn's ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=penalty)``.
 
-1. All probes of a cell read the same examples, so that a step of all of them is two matrix products.
-2. Coordinates are chosen by Böhning's bound on the Hessian (1/4 of the scatter for two classes, 1/2 for more, plus the
-   penalty): there it is the identity, and L-BFGS needs some ten steps where plain ones need hundreds.
-3. Along a direction the scores are linear, so that a line search costs no product. The objective is convex: a step is
-   long enough unless the slope at its end is steep upwards; then it is shortened to where the slope would be 0.
-4. A probe stops where the next step would move its scores by less than the tolerance, and leaves the batch.
-5. A class that a probe is not trained on would have the bias minus infinity in the limit; it has it from the start.
-
-Böhning (1992), "Multinomial logistic regression algorithm"; Nocedal & Wright (2006), "Numerical optimization", 7.2.
-
-Ridge regression and linear discriminant analysis, thousands of probes at once: sums by atom, then small systems.
-
-- **Ridge** minimises ``||y - x W - b||^2 + penalty ||W||^2``, as scikit-learn's ``Ridge(alpha=penalty)``; classes are 1
-  and -1, as in ``RidgeClassifier``.
-- **LDA** has Gaussian classes of one covariance, shrunk towards a multiple of the identity by the penalty, a share from
-  0 to 1: scikit-learn's ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=penalty)``.
-
+Böhning (1992), "Multinomial logistic regression algorithm"; Nocedal & Wright (2006), "Numerical optimization", 7.2;
 Hoerl & Kennard (1970); Fisher (1936); Ledoit & Wolf (2004) on shrinkage.
 """
 

@@ -30,14 +30,10 @@ Weights = tuple[Tensor, Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True)
 class MLPProbes:
-    """What was fitted.
+    """What was fitted: weights and biases of the hidden layer ``[cell problem feature hidden]``, and of the scores.
 
-    Attributes:
-        weights: Of the hidden layer ``[cell problem feature hidden]``, its bias, and the same of the scores.
-        mean: What is taken from the features.
-        spread: What they are divided by; infinite for a feature that does not vary in what a probe trains on.
-        converged: Whether each probe has stopped by itself.
-        n_epochs: How many it took, of the probe that took most.
+    Features are centred by `mean` and divided by `spread`, infinite for one that does not vary in what a probe trains
+    on. `n_epochs` are those of the probe that took most.
     """
 
     weights: Weights

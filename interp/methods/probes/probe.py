@@ -32,7 +32,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.probes.cross_fitting import PENALTIES
 from interp.methods.probes.data import (
     PLACES,
-    Activations,
+    Held,
     Labelled,
     drawn,
     held,
@@ -67,6 +67,7 @@ MINIMUM = ProbeOptions.min_effect
 MLP_PENALTIES = (1e-4,)
 """An MLP is stopped early, and takes a thousand times as long."""
 
+Activations = ActivationStore | Held
 EMBEDDING = Site("embed")
 WITH_POSITIONS = tuple(name for name, (_, axes) in SITES.items() if axes[1] == "pos")
 """Sites where a word has an activation of its own."""

@@ -1,17 +1,15 @@
 """Scores of the probes of all cells, and of the controls that each score stands beside.
 
 - **Control task**: every type of the word that carries the feature gets a random label, always the same, from the
-  labels' own distribution. What a probe learns of it, it has memorised. *Selectivity* is what the probe reaches on the
-  feature beyond that, on the same folds (Hewitt & Liang 2019, "Designing and interpreting probes with control tasks").
-  Where no word carries the feature, as of a word's senses, each example is a type of its own.
-- **Majority**: the most frequent class, or the mean. **Embedding**: a probe on the embedding of the token that is read,
-  which has seen no other word. **Position**: a probe on the position that is read. **Untrained**: the probe at the same
-  place in a model with random weights (Zhang & Bowman 2018). **Permuted**: a probe on the labels in random order.
-- **Description length** by the online code (Voita & Titov 2020, "Information-theoretic probing with minimum
-  description length", 3.2). The labels are sent in blocks, in random order; the first with ``log2 K`` bits a label,
-  each further one with a probe that was trained on all before, ``-log2 p`` bits a label. The choice of the penalty is
-  sent first. The sum is the length of a code that can be decoded: on random labels nobody gets below ``n log2 K`` on
-  average.
+  labels' own distribution; where no word carries it, each example is a type. *Selectivity* is what the probe reaches on
+  the feature beyond that, on the same folds (Hewitt & Liang 2019, "Designing and interpreting probes with control
+  tasks").
+- **Majority**: the most frequent class, or the mean. **Embedding** and **position**: a probe on the embedding of the
+  token that is read, or on its position. **Untrained**: the probe in a model with random weights (Zhang & Bowman 2018).
+  **Permuted**: a probe on the labels in random order.
+- **Description length** by the online code (Voita & Titov 2020, "Information-theoretic probing with minimum description
+  length", 3.2): labels are sent in blocks, the first with ``log2 K`` bits a label, each further one with a probe that
+  was trained on all before, ``-log2 p`` bits a label. The choice of the penalty is sent first.
 
 A score is 1 or 0 for a class that was found or not; of a number it is ``1 - e^2 / mean e0^2``, with e the error and e0
 that of the mean, so that its mean is R^2. Most are on folds that hold out documents (or templates) and lemmas; ``seen``
@@ -30,7 +28,7 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from interp.interventions.engine.run import shape_of
-from interp.methods.probes.cross_fitting import BYTES_AT_ONCE, PENALTIES, CrossFit, cross_fit, fit, losses, problems_of
+from interp.methods.probes.cross_fitting import PENALTIES, CrossFit, cross_fit, fitted
 from interp.methods.probes.data import Labelled, Target
 from interp.methods.probes.folds import Examples, make_folds
 from interp.model.devices import documented, place_of
@@ -42,13 +40,7 @@ MOST_POSITIONS = 64
 
 
 def control_labels(carriers: Sequence[str], values: Sequence[str], seed: int = 0) -> list[str]:
-    """A random but fixed label for every type, from the labels' distribution.
-
-    Args:
-        carriers: The type of each example; empty for one of its own.
-        values: Its label.
-        seed: Of the draw.
-    """
+    """A random but fixed label for every type of carrier (empty for one of its own), from the labels' distribution."""
     generator = np.random.default_rng(seed)
     counts = Counter(values)
     classes = sorted(counts)
@@ -85,12 +77,7 @@ def position_features(tokens: Int[np.ndarray, " example"]) -> Float[Tensor, "1 e
 
 @documented
 def untrained(model: Any, seed: int = 0) -> HookedTransformer | None:
-    """A model of the same shape with random weights; None where the shape is not known here.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        seed: Of the weights.
-    """
+    """A model of the same shape with random weights; None where the shape is not known here."""
     config = shape_of(model)
     if config is None:
         return None
@@ -101,15 +88,6 @@ FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5,
 """Where the online code's blocks end."""
 
 
-@dataclass(frozen=True)
-class DescriptionLength:
-    """Bits of the labels: with each cell's probes, ``n log2 K``, and with the classes' frequencies alone."""
-
-    bits: Float[np.ndarray, " cell"]
-    uniform: float
-    prior: float
-
-
 def description_length(
     x: Examples,
     target: Target,
@@ -117,33 +95,18 @@ def description_length(
     penalties: Sequence[float] = PENALTIES,
     *,
     seed: int = 0,
-) -> DescriptionLength:
-    """The length of the labels' code, with the probes of every cell.
-
-    Args:
-        x: Activations.
-        target: Classes.
-        kind: Of probe; ``ridge`` gives no probabilities.
-        penalties: Strengths of the penalty.
-        seed: Of the order.
-    """
-    n, log_k = x.shape[1], np.log2(target.n_classes)
+) -> Float[np.ndarray, " cell"]:
+    """Bits of the code of the labels (classes), with the probes of every cell."""
+    n = x.shape[1]
     order = np.random.default_rng(seed).permutation(n)
     atom = torch.from_numpy(_blocks(n)[np.argsort(order)]).to(x.device)
     n_blocks = int(atom.max()) + 1
     before = torch.ones(n_blocks, n_blocks, device=x.device).tril(-1).bool()[1:]
-    bits = x.new_full((len(x), len(penalties)), float((atom == 0).sum()) * log_k)
-    width = max(1, BYTES_AT_ONCE // (6 * x.shape[0] * n * target.n_columns * len(penalties) * 8))
-    for start in range(0, n_blocks - 1, width):
-        part = before[start : start + width]
-        problems = problems_of(atom, part, penalties)
-        scores = fit(kind, x, target, problems).scores(x)
-        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, len(penalties)))
-        for at in range(len(part)):
-            bits += found[:, atom == start + at + 1, at].sum(dim=1) / np.log(2)
-    best = bits.min(dim=1).values.cpu().numpy() + np.log2(len(penalties))
-    counts = np.bincount(target.y.cpu().numpy(), minlength=target.n_classes)
-    return DescriptionLength(best, n * log_k, prior_length(counts))
+    bits = x.new_full((len(x), len(penalties)), float((atom == 0).sum()) * np.log2(target.n_classes))
+    for numbers, _, _, found in fitted(kind, x, target, atom, before, penalties):
+        for at, number in enumerate(numbers):
+            bits += found[:, atom == number + 1, at].sum(dim=1) / np.log(2)
+    return bits.min(dim=1).values.cpu().numpy() + np.log2(len(penalties))
 
 
 def prior_length(counts: Int[np.ndarray, " class"]) -> float:
@@ -169,10 +132,9 @@ CACHE = 1 << 18
 
 @dataclass
 class Measured:
-    """Scores of every example, and lengths of codes.
+    """Scores of every example by name, and lengths of codes; ``[1 example]`` where all cells have the same scores.
 
     Attributes:
-        scores: By name, ``[cell example]``, or ``[1 example]`` where all cells have the same.
         bits: Description length of the labels with each cell's probes; NaN where the probes give no probabilities.
         control_bits: The same of the control task.
         uniform: Of a code that knows nothing.
@@ -187,13 +149,7 @@ class Measured:
 
 
 class Measuring:
-    """Fits the probes of one feature, cell by cell.
-
-    Args:
-        labelled: The examples.
-        asked: Of probes; its kind and penalties are those that are used.
-        device: Where probes are fitted.
-    """
+    """Fits the probes of one feature, cell by cell, on a device, with the kind and penalties that are used."""
 
     def __init__(self, labelled: Labelled, asked: ProbeOptions, device: torch.device):
         self.labelled, self._asked, self._device = labelled, asked, device
@@ -239,9 +195,8 @@ class Measuring:
         bits, control_bits = (found.pop(name)[:, 0] for name in ("bits", "control_bits"))
         uniform = prior = np.nan
         if self._has_code:
-            nothing = torch.zeros(1, len(self._target.y), 1, dtype=torch.float64)
-            plain = description_length(nothing, self._target, "lda", (1.0,), seed=self._asked.seed)
-            uniform, prior = plain.uniform, plain.prior
+            counts = np.bincount(self._target.y.numpy(), minlength=self._target.n_classes)
+            uniform, prior = counts.sum() * np.log2(len(counts)), prior_length(counts)
         return Measured(found, bits, control_bits, uniform, prior)
 
     @property
@@ -268,7 +223,7 @@ class Measuring:
             return np.full((len(x), 1), np.nan)
         given, labels = x.to(self._device, torch.float64), target.to(self._device)
         kind, seed = self._asked.kind, self._asked.seed
-        return description_length(given, labels, kind, self._penalties, seed=seed).bits[:, None]
+        return description_length(given, labels, kind, self._penalties, seed=seed)[:, None]
 
 
 def _scored(target: Target, found: Scores) -> Scores:

@@ -1,20 +1,18 @@
 """Which heads look from a word to the word that it is related to, on real text, more than position explains?
 
-1. **Accuracy**: how often the other word that a head attends to most, from the word that looks, is a related one; and
-   the mean attention on the related words (``relations/words.py``).
-2. **Baseline**: the rule without attention that is right most often (``rule_names``), chosen on other documents than
-   it is held against: those of `choose_on`, or the other half of the corpus.
-3. **Excess**: accuracy less the baseline's, pair by pair. Documents are the clusters of its interval and of its
-   test; of more than 1,000, neighbours together.
-4. **Correction**: without `choose_on` every head is tested, and one family-wise correction covers heads x relations.
-   With it, the most accurate head of each relation there is chosen, and only the chosen ones are tested and corrected.
-5. **Verdict**: ``attends`` where an excess of no more than ``min_effect`` is rejected, ``none`` where one of
-   ``min_effect`` at least is, both over all heads and relations (``claims/claim.py``). All else is ``undecided``, and
-   so is what has too few documents, or a baseline that leaves less than ``min_effect`` to be better by.
+1. **Accuracy**: how often the other word that a head attends to most is a related one (``relations/words.py``).
+2. **Baseline**: the rule without attention that is right most often, chosen on other documents than it is held against:
+   those of `choose_on`, or the other half of the corpus. **Excess** is accuracy less the baseline's, pair by pair.
+   Documents are the clusters of its interval and test; of more than 1,000, neighbours together.
+3. **Correction**: every head is tested, and one family-wise correction covers heads x relations; with `choose_on`, only
+   the most accurate head of each relation there is tested and corrected for.
+4. **Verdict**: ``attends`` where an excess of no more than ``min_effect`` is rejected, ``none`` where one of at least
+   ``min_effect`` is. All else is ``undecided``, and so is what has too few documents, or a baseline that leaves less
+   than ``min_effect`` to be better by.
 
 The halves choose for each other, so a head that does what one of several equally good rules does can gain a little by
 their luck; with `choose_on` none can. A causal model only looks back: pairs whose related word comes later are counted,
-not scored, and its numbers are no measure of a model that looks both ways.
+not scored.
 
 Clark et al. (2019), "What does BERT look at?", section 4.2; Voita et al. (2019), "Analyzing multi-head self-attention".
 """
@@ -29,8 +27,7 @@ from interp.arguments import as_names
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked, model_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.relations.counting import Counting, named
-from interp.methods.relations.counts import RelationCounts
+from interp.methods.relations.counts import Counting, RelationCounts, named
 from interp.methods.relations.scores import RelationResult, tabulate
 from interp.model.devices import documented
 from interp.options import AttendOptions

@@ -1,54 +1,54 @@
 """How often each head finds the related word: sums by cluster of documents and direction, layer by layer.
 
-1. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
-   alike, each is chosen in part.
-2. Kept are hits and attention of every head, and hits of every rule. Nothing else that grows with the corpus is kept,
-   but the names of its documents.
+1. Documents are what is resampled. A treebank that does not mark its documents makes every sentence one, and sums are
+   kept for each, head by head: beyond ``MOST_CLUSTERS`` neighbours are joined, so that the sums do not grow with the
+   corpus. Clusters of independent clusters are valid, and neighbours that are not independent are better off in one.
+2. About ``WORDS_AT_ONCE`` words make a group, which is counted here or by another process, and kept. Sentences are read
+   by themselves, documents in windows; what is too long is named.
+3. Of each word that looks, each head's choice is the other word that it attends to most; of several that it attends to
+   alike, each is chosen in part. Kept are hits and attention of every head, and hits of every rule.
+4. The sums of the groups are added in the corpus' order.
 """
 
+import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from interp.methods.relations.words import REASONS, Items, ReadingRow, WordAttention, items_of, read_words
-from interp.options import Excluded
+from interp.errors import InputError
+from interp.interventions.provenance import model_asked
+from interp.methods.relations.words import REASONS, Items, ReadingRow, WordAttention, items_of, read_words, with_offsets
+from interp.model.positions import looks_back_only
+from interp.options import AttendOptions, Excluded
 from interp.residual.collecting import batched
+from interp.runs.caching import once
+from interp.runs.executors import HERE
+from interp.runs.key import FRAME
+from interp.runs.run import PartKind, Run, stream_parts
+from interp.runs.run_folder import Finished, RunFolder
 from interp.tasks.alignment import NONE
+from interp.tasks.corpus import Contents, Corpus
 from interp.tasks.relations import Direction
-from interp.tasks.windows import Window
+from interp.tasks.treebank import Document
+from interp.tasks.windows import Window, Windows
 
 ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""
 
 
-@dataclass
-class Sums:
-    """Of one cluster and direction: how many items there are, and sums over them."""
-
-    n: int
-    hits: Float[np.ndarray, " cell"]
-    """How often each head chose a related word."""
-    attention: Float[np.ndarray, " cell"]
-    """Attention to related words, by head."""
-    rules: Float[np.ndarray, " rule"]
-    """How often each rule named one."""
-    chance: float
-    """Expected hits of an equal choice."""
-
-    def add(self, other: "Sums") -> None:
-        """Take in another batch's sums."""
-        self.n += other.n
-        self.chance += other.chance
-        self.hits += other.hits
-        self.attention += other.attention
-        self.rules += other.rules
+Sums = dict[str, Any]
+"""Of one cluster and direction, by the names in ``SUMMED``."""
+SUMMED = ("n", "hits", "attention", "rules", "chance")
+"""Items; by head, how often it chose a related word, and its attention to them; by rule, how often it named one;
+expected hits of an equal choice."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +121,9 @@ class RelationBatch:
         key = self._key.numpy()
         for number, (document, at) in enumerate(self._keys):
             own = key == number
-            yield (
-                document,
-                at,
-                Sums(
-                    int(own.sum()),
-                    self._hits[number].flatten().numpy().copy(),
-                    self._attention[number].flatten().numpy().copy(),
-                    rules[own].sum(axis=0).astype(float),
-                    float(chance[own].sum()),
-                ),
-            )
+            hits, attention = (each[number].flatten().numpy().copy() for each in (self._hits, self._attention))
+            counted = (int(own.sum()), hits, attention, rules[own].sum(axis=0).astype(float), float(chance[own].sum()))
+            yield document, at, dict(zip(SUMMED, counted, strict=True))
 
 
 def _share(some: Bool[Tensor, "item head word"], of: Bool[Tensor, "item head word"]) -> Float[Tensor, "item head"]:
@@ -161,10 +153,8 @@ class Counted:
     def add(self, other: "Counted") -> None:
         """Take in the sums of the documents that follow, which become part of these."""
         for key, sums in other.sums.items():
-            if key in self.sums:
-                self.sums[key].add(sums)
-            else:
-                self.sums[key] = sums
+            own = self.sums.get(key)
+            self.sums[key] = sums if own is None else {name: own[name] + sums[name] for name in SUMMED}
         self.left_out.update(other.left_out)
         self.too_long |= other.too_long
         self.n_words += other.n_words
@@ -172,7 +162,7 @@ class Counted:
     def frame(self) -> pd.DataFrame:
         """A row for each cluster and direction."""
         names = {"cluster": [key[0] for key in self.sums], "direction": [key[1] for key in self.sums]}
-        return pd.DataFrame(names | {name: [getattr(each, name) for each in self.sums.values()] for name in _SUMMED})
+        return pd.DataFrame(names | {name: [each[name] for each in self.sums.values()] for name in SUMMED})
 
     def facts(self) -> dict[str, Any]:
         """What is not in ``frame``, as JSON has it."""
@@ -183,16 +173,11 @@ class Counted:
     def of(cls, frame: pd.DataFrame, facts: Mapping[str, Any]) -> "Counted":
         """What was counted, as ``frame`` and ``facts`` have it."""
         sums = {
-            (str(row.cluster), int(row.direction)): Sums(
-                int(row.n), np.array(row.hits), np.array(row.attention), np.array(row.rules), float(row.chance)
-            )
+            (str(row.cluster), int(row.direction)): {name: getattr(row, name) for name in SUMMED}
             for row in frame.itertuples()
         }
         left_out = Counter({(at, reason): n for at, reason, n in facts["left_out"]})
         return cls(sums, left_out, dict(facts["too_long"]), facts["n_words"])
-
-
-_SUMMED = tuple(each.name for each in fields(Sums))
 
 
 @dataclass(frozen=True)
@@ -249,3 +234,150 @@ def _further(window: Window, exclude: Collection[Excluded]) -> int:
     """What a head can choose beside the other words."""
     special = 0 if "special" in exclude else int((window.tokens.unit_of_token == NONE).sum())
     return special + ("self" not in exclude)
+
+
+MOST_CLUSTERS = 1000
+
+
+def clusters_of(documents: Mapping[str, int]) -> dict[str, str]:
+    """The cluster of each document, named by its first document; clusters differ in size by one document at most."""
+    names = list(documents)
+    n_clusters = min(len(names), MOST_CLUSTERS)
+    number = [at * n_clusters // len(names) for at in range(len(names))]
+    first: dict[int, str] = {}
+    return {name: first.setdefault(each, name) for name, each in zip(names, number, strict=True)}
+
+
+WORDS_AT_ONCE = 4096
+_FACTS = b"facts"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring documents of about ``WORDS_AT_ONCE`` words, and the cluster of each by its name."""
+
+    number: int
+    documents: tuple[Document, ...]
+    clusters: Mapping[str, str]
+
+
+def groups_of(corpus: Corpus, clusters: Mapping[str, str]) -> Iterator[Group]:
+    """The corpus, document by document; `clusters` are those of all."""
+    number, held, n_words = 0, list[Document](), 0
+
+    def group() -> Group:
+        return Group(number, tuple(held), {each.id: clusters[each.id] for each in held})
+
+    for document in corpus:
+        held.append(document)
+        n_words += sum(len(sentence.words) for sentence in document.sentences)
+        if n_words >= WORDS_AT_ONCE:
+            yield group()
+            number, held, n_words = number + 1, [], 0
+    if held:
+        yield group()
+
+
+class RelationReader:
+    """One model that reads groups of documents, which other processes can do as well."""
+
+    def __init__(self, model: Any, directions: Sequence[Direction], asked: AttendOptions):
+        """Raises an error for a model whose tokenizer is missing, or gives no offsets."""
+        self._model, self._directions, self._exclude = model, directions, asked.exclude
+        self._tokenizer = with_offsets(model, "attend")
+        self.causal = looks_back_only(model)
+        self.max_window = min(model.cfg.n_ctx, asked.max_window)
+
+    def run(self, group: Group) -> Counted:
+        """Count hits by cluster."""
+        counted = Counted()
+        for context, n_ctx in (("sentence", self._model.cfg.n_ctx), ("document", self.max_window)):
+            own = {at: each for at, each in enumerate(self._directions) if each.context == context}
+            if own:
+                windows = Windows(self._tokenizer, n_ctx, both_sides=not self.causal)
+                cut = windows.sentences if context == "sentence" else windows.documents
+                read = (window for document in group.documents for window in cut(document))
+                how: Any = {"causal": self.causal, "exclude": self._exclude, "into": counted}
+                count(self._model, read, own, group.clusters, **how)
+                counted.too_long |= windows.too_long
+        return counted
+
+
+def _table(counted: Counted) -> pa.Table:
+    facts = json.dumps(counted.facts()).encode()
+    return pa.Table.from_pandas(counted.frame(), preserve_index=False).replace_schema_metadata({_FACTS: facts})
+
+
+def _found(_name: str, table: pa.Table) -> Counted:
+    return Counted.of(table.to_pandas(), json.loads(table.schema.metadata[_FACTS]))
+
+
+GROUPS = PartKind(lambda group: f"{group.number:06d}", _table, _found)
+"""How a group's sums are kept."""
+
+
+class Counting:
+    """What is asked of corpora, and how they are read."""
+
+    def __init__(
+        self, model: Any, own: Mapping[str, Any], directions: Sequence[Direction], asked: AttendOptions, run: Run | None
+    ):
+        """`own` is the model's provenance; `run` says who reads, and where the sums are kept."""
+        self._model, self._own, self._directions, self._asked, self._run = model, own, directions, asked, run
+        self.reader = RelationReader(model, directions, asked)
+
+    def words(self, there: Contents) -> int:
+        """How many words are read, for the progress."""
+        return len({each.context for each in self._directions}) * sum(there.documents.values())
+
+    def of(self, corpus: Corpus, tell: Callable[[int], None]) -> RelationCounts:
+        """Count hits by cluster; `tell` is called with the number of words that are read."""
+        there = corpus.contents
+        clusters = clusters_of(there.documents)
+
+        def count(folder: RunFolder | None) -> Finished:
+            counted = self._counted(corpus, clusters, folder, tell)
+            return Finished({FRAME: counted.frame()}, counted.facts())
+
+        found = once(self._run, lambda: self._request(there), self._own, count)
+        counted = Counted.of(found.tables[FRAME], found.facts)
+        if not counted.sums:
+            raise InputError(
+                "attend: no pair of the corpus can be scored; expected sentences that fit into the model's context of "
+                f"{self._model.cfg.n_ctx} tokens with related words that it can look at, got "
+                f"{len(counted.too_long)} sentences that are too long and {counted.left_out.total()} pairs that cannot "
+                "be scored; take another corpus, relation or model"
+            )
+        shape = (self._model.cfg.n_layers, self._model.cfg.n_heads)
+        return RelationCounts(self._directions, shape, clusters, counted)
+
+    def _request(self, there: Contents) -> dict[str, Any]:
+        return {
+            "kind": "attention to related words",
+            **model_asked(self._model, self._own),
+            "data_hash": there.hash,
+            "relations": named(self._directions),
+            "exclude": sorted(self._asked.exclude),
+            "max_window": self.reader.max_window,
+            "words_at_once": WORDS_AT_ONCE,
+        }
+
+    def _counted(
+        self, corpus: Corpus, clusters: Mapping[str, str], folder: RunFolder | None, tell: Callable[[int], None]
+    ) -> Counted:
+        """Add the groups' sums in the corpus' order: those that come before their turn wait."""
+        executor = HERE if self._run is None else self._run.executor
+        total, early, turn, n_words = Counted(), dict[int, Counted](), 0, 0
+        for name, found in stream_parts(folder, executor, self.reader, groups_of(corpus, clusters), GROUPS):
+            early[int(name)] = found
+            n_words += found.n_words
+            tell(n_words)
+            while turn in early:
+                total.add(early.pop(turn))
+                turn += 1
+        return total
+
+
+def named(directions: Sequence[Direction]) -> list[list[str]]:
+    """Directions as JSON has them."""
+    return [[each.relation, each.looks, each.context] for each in directions]

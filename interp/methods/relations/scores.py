@@ -23,7 +23,7 @@ from interp.claims.claim import Measured, claim
 from interp.claims.evidence import Evidence
 from interp.claims.units import ClusterTable
 from interp.methods.in_one_line import counted_verdicts
-from interp.methods.relations.counts import RelationCounts, Sums
+from interp.methods.relations.counts import SUMMED, RelationCounts
 from interp.methods.relations.words import CHANCE, MOST_TOKENS, rule_names
 from interp.options import AttendOptions
 from interp.report.relations_sentences import leading
@@ -115,38 +115,25 @@ class DirectionCounts:
     def of(cls, counts: RelationCounts, number: int, documents: Sequence[str], causal: bool) -> "DirectionCounts":
         """The sums of the direction with this number."""
         n_cells, n_rules = counts.shape[0] * counts.shape[1], len(rule_names(causal=causal))
-        nothing = Sums(0, np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_rules), 0.0)
+        zeros = (0, np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_rules), 0.0)
+        nothing = dict(zip(SUMMED, zeros, strict=True))
         found = [counts.counted.sums.get((document, number), nothing) for document in documents]
         return cls(
             counts.directions[number],
-            np.array([each.n for each in found], dtype=float),
-            np.stack([each.hits for each in found]),
-            np.stack([each.attention for each in found]),
-            np.stack([np.append(each.rules, each.chance) for each in found]),
+            np.array([each["n"] for each in found], dtype=float),
+            np.stack([each["hits"] for each in found]),
+            np.stack([each["attention"] for each in found]),
+            np.stack([np.append(each["rules"], each["chance"]) for each in found]),
         )
 
     def only(self, kept: Bool[np.ndarray, " document"]) -> "DirectionCounts":
         """The same, with 0 for all other documents."""
-        table = kept[:, None]
-        return DirectionCounts(
-            self.direction,
-            np.where(kept, self.n, 0.0),
-            *(np.where(table, each, 0.0) for each in (self.hits, self.attention, self.rules)),
-        )
+        tables = (np.where(kept[:, None], each, 0.0) for each in (self.hits, self.attention, self.rules))
+        return DirectionCounts(self.direction, np.where(kept, self.n, 0.0), *tables)
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """The name of a rule (of both halves' rules, where they differ), and its hits: NaN where nothing could choose."""
-
-    name: str
-    hits: Float[np.ndarray, " document"]
-
-
-def halves_of(documents: Mapping[str, int]) -> Bool[np.ndarray, " document"]:
-    """Which documents are in the second half: the largest are dealt out first, each to the side with fewer words."""
-    half = deal(documents)
-    return np.array([half[name] == 1 for name in documents])
+Baseline = tuple[str, Float[np.ndarray, " document"]]
+"""A rule (both halves' rules, where they differ), and its hits: NaN in documents whose rule nothing could choose."""
 
 
 def baseline(
@@ -168,16 +155,14 @@ def baseline(
             best = columns[int(there[:, columns].sum(axis=0).argmax())]
             hits[here] = own.rules[here, best]
             chosen.append(names[best])
-    return Baseline(" / ".join(dict.fromkeys(chosen)), hits)
+    return " / ".join(dict.fromkeys(chosen)), hits
 
 
 def _belongs(rule: str, family: Family, direction: Direction) -> bool:
     nearest = rule.startswith("nearest")
     if nearest and direction.part_of_speech and rule.split()[1] == direction.part_of_speech:
         return False
-    if family == "toughest":
-        return True
-    return rule not in (CHANCE, MOST_TOKENS) and nearest == (family == "nearest")
+    return family == "toughest" or (rule not in (CHANCE, MOST_TOKENS) and nearest == (family == "nearest"))
 
 
 @dataclass(frozen=True)
@@ -213,16 +198,17 @@ class DirectionScores:
             there = sorted({name for name, _ in choosing.counted.sums})
             chooser = DirectionCounts.of(choosing, number, there, causal)
             chosen = np.arange(len(chosen)) == chooser.hits.sum(axis=0).argmax()
+        half = deal(words)  # the largest documents are dealt out first, each to the side with fewer words
+        second = np.array([half[name] == 1 for name in words])
         families: tuple[Family, ...] = ("offset", "nearest", "toughest")
-        second = halves_of(words)
         found = {each: baseline(own, chooser, second, each, causal=causal) for each in families}
-        scored = np.isfinite(found["toughest"].hits)
+        scored = np.isfinite(found["toughest"][1])
         return cls(own.only(scored), found, chosen, int(own.n[~scored].sum()))
 
     @property
     def right_baseline(self) -> Float[np.ndarray, " document"]:
         """Hits of the baseline."""
-        return np.nan_to_num(self.baselines["toughest"].hits)
+        return np.nan_to_num(self.baselines["toughest"][1])
 
     @property
     def excess(self) -> Float[np.ndarray, "document cell"]:
@@ -230,9 +216,9 @@ class DirectionScores:
         return self.own.hits - self.right_baseline[:, None]
 
     @property
-    def weights(self) -> Float[np.ndarray, "document cell"]:
-        """Pairs behind each sum."""
-        return np.broadcast_to(self.own.n[:, None], self.own.hits.shape)
+    def said(self) -> dict[str, str]:
+        """The direction's labels."""
+        return {"relation": self.own.direction.relation, "looks": self.own.direction.looks}
 
     def examples(self, documents: Sequence[str], shape: tuple[int, int]) -> pd.DataFrame:
         """One row per head and document that has pairs."""
@@ -241,50 +227,38 @@ class DirectionScores:
         pairs, names = self.own.n[there], np.array(documents, dtype=object)[there]
         once = {"document": names, "pairs": pairs.astype(int), "right_baseline": self.right_baseline[there]}
         tiled = {name: np.tile(values, shape[0] * shape[1]) for name, values in once.items()}
-        said = {"relation": self.own.direction.relation, "looks": self.own.direction.looks}
         measured = {"right": self.own.hits[there].T.ravel(), "attention": (self.own.attention[there].T / pairs).ravel()}
-        frame = pd.DataFrame({"layer": layer, "head": head, **tiled, **measured}).assign(**said)
+        frame = pd.DataFrame({"layer": layer, "head": head, **tiled, **measured}).assign(**self.said)
         return frame[[*CELL, "document", "pairs", "right", "right_baseline", "attention"]]
 
     def frame(self, shape: tuple[int, int]) -> pd.DataFrame:
         """One row per head, untested."""
-        n = self.own.n.sum()
-        accuracy = _share(self.own.hits.sum(axis=0), n)
+        n, (name, hits) = self.own.n.sum(), self.baselines["toughest"]
+        accuracy, of_baseline = _share(self.own.hits.sum(axis=0), n), float(_share(np.nansum(hits), n))
         layer, head = np.divmod(np.arange(len(accuracy)), shape[1])
-        base = self.baselines["toughest"]
-        of_baseline = float(_share(np.nansum(base.hits), n))
-        return pd.DataFrame(
-            {
-                "relation": self.own.direction.relation,
-                "looks": self.own.direction.looks,
-                "layer": layer,
-                "head": head,
-                "accuracy": accuracy,
-                "attention": _share(self.own.attention.sum(axis=0), n),
-                "baseline": base.name,
-                "accuracy_baseline": of_baseline,
-                "excess": accuracy - of_baseline,
-                "accuracy_random_head": _others(accuracy.reshape(shape)).ravel(),
-                "n": int(n),
-                "n_documents": int((self.own.n > 0).sum()),
-                "chosen": self.chosen,
-            }
-        )
+        measured = {
+            "accuracy": accuracy,
+            "attention": _share(self.own.attention.sum(axis=0), n),
+            "baseline": name,
+            "accuracy_baseline": of_baseline,
+            "excess": accuracy - of_baseline,
+            "accuracy_random_head": _others(accuracy.reshape(shape)).ravel(),
+        }
+        counted = {"n": int(n), "n_documents": int((self.own.n > 0).sum()), "chosen": self.chosen}
+        return pd.DataFrame({**self.said, "layer": layer, "head": head, **measured, **counted})
 
     def row(self, left_out: Mapping[str, int]) -> dict[str, Any]:
         """What is known of the direction as a whole."""
         n = self.own.n.sum()
         reasons = {**left_out, "no baseline": self.n_unscored}
-        said = {"relation": self.own.direction.relation, "looks": self.own.direction.looks}
         counted = {"n_pairs": int(n) + sum(reasons.values()), "n": int(n), **reasons}
         rules: dict[str, Any] = {}
         for family in ("offset", "nearest"):
-            found = self.baselines[family]
-            known = np.isfinite(found.hits)
-            accuracy = _share(found.hits[known].sum(), self.own.n[known].sum())
-            rules |= {family: found.name, f"accuracy_{family}": float(accuracy)}
+            name, hits = self.baselines[family]
+            known = np.isfinite(hits)
+            rules |= {family: name, f"accuracy_{family}": float(_share(hits[known].sum(), self.own.n[known].sum()))}
         chance = float(_share(self.own.rules[:, -1].sum(), n))
-        return {**said, **counted, "n_documents": int((self.own.n > 0).sum()), **rules, "chance": chance}
+        return {**self.said, **counted, "n_documents": int((self.own.n > 0).sum()), **rules, "chance": chance}
 
 
 def _share(hits: Any, n: float) -> Any:
@@ -295,9 +269,8 @@ def _share(hits: Any, n: float) -> Any:
 def _others(accuracy: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer head"]:
     """What a random other head of the same layer is expected to reach; NaN where there is none."""
     n_heads = accuracy.shape[1]
-    if n_heads == 1:
-        return np.full(accuracy.shape, np.nan)
-    return (accuracy.sum(axis=1, keepdims=True) - accuracy) / (n_heads - 1)
+    others = accuracy.sum(axis=1, keepdims=True) - accuracy
+    return others / (n_heads - 1) if n_heads > 1 else np.full(accuracy.shape, np.nan)
 
 
 def tabulate(
@@ -325,7 +298,7 @@ def tabulate(
     if tested.any():
         table = ClusterTable(
             np.concatenate([part.excess for part in parts], axis=1)[:, tested],
-            np.concatenate([part.weights for part in parts], axis=1)[:, tested],
+            np.concatenate([np.broadcast_to(part.own.n[:, None], part.own.hits.shape) for part in parts], 1)[:, tested],
             pd.MultiIndex.from_frame(cells.loc[tested, CELL]),
         )
         (found,) = claim(

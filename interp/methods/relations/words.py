@@ -26,11 +26,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
-from interp.methods.attention_maps import NO_NUMBERS
+from interp.methods.attention_maps import run_patterns
 from interp.model.devices import place_of
-from interp.model.sites import Site
-from interp.model.transformer import HookedTransformer
-from interp.shapes import Pattern, Tokens
+from interp.shapes import Pattern
 from interp.tasks.alignment import NONE, require_fast
 from interp.tasks.relations import Direction, Found, found
 from interp.tasks.windows import Window
@@ -244,25 +242,6 @@ def read_words(
         take(layer, chosen @ sums.to(weights.dtype)[:, None])
 
     run_patterns(model, tokens, to_words)
-
-
-def run_patterns(model: Any, tokens: Tokens, take: Callable[[int, Pattern], None]) -> None:
-    """Run rows of tokens, and give `take` each layer and its attention pattern, in 32 bits or more."""
-
-    def reader(layer: int) -> Callable[..., None]:
-        def read(pattern: Pattern, *, hook: Any) -> None:
-            # A sum is no number if a summand is none, and costs less than looking at each.
-            if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
-                raise InputError(NO_NUMBERS)
-            take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
-
-        return read
-
-    hooks = [(Site("pattern", layer).hook_name, reader(layer)) for layer in range(model.cfg.n_layers)]
-    # Nobody reads the logits, and they can cost as much as the blocks.
-    stop = {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
-    with torch.inference_mode():
-        model.run_with_hooks(tokens, fwd_hooks=hooks, **stop)
 
 
 def _matrices(rows: Sequence[ReadingRow], special: bool) -> tuple[Tensor, Tensor]:

@@ -34,8 +34,8 @@ def plainly(points, classes, folds, penalties):
 
     chosen = []
     for each in folds.rounds:
-        strength = min(penalties, key=lambda s: sum(loss(inner.mask, s, inner.tests) for inner in each.inner))
-        test = np.isin(folds.atom, each.tests)
+        strength = min(penalties, key=lambda s: sum(loss(inner.mask, s, inner.test) for inner in each.inner))
+        test = np.isin(folds.atom, each.test)
         hits[test] = fitted(each.mask, strength)[0].predict(points[test]) == classes[test]
         chosen.append(strength)
     return hits, chosen

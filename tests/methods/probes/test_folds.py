@@ -29,14 +29,14 @@ def test_nothing_is_shared_and_everything_is_tested_once(with_lemmas):
     folds = make_folds(groups, lemmas if with_lemmas else None, 5)
     times = np.zeros(len(groups), dtype=int)
     for each in folds.rounds:
-        train, test = folds.trains_on[each.mask][folds.atom], rows(folds, each.tests)
+        train, test = folds.trains_on[each.mask][folds.atom], rows(folds, each.test)
         times += test
         assert train.any()
         assert not shared(groups, train, test)
         assert not with_lemmas or not shared(lemmas, train, test)
         assert each.inner
         for inner in each.inner:
-            fits, decides = folds.trains_on[inner.mask][folds.atom], rows(folds, inner.tests)
+            fits, decides = folds.trains_on[inner.mask][folds.atom], rows(folds, inner.test)
             for one, other in ((fits, decides), (fits, test), (decides, test)):
                 assert one.any()
                 assert not shared(groups, one, other)

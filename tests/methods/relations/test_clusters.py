@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from planted_trees import knowing, trees
 
-from interp.methods.relations import counting as clusters
+from interp.methods.relations import counts as clusters
 from interp.methods.relations.attend import attend
-from interp.methods.relations.counting import MOST_CLUSTERS, clusters_of
+from interp.methods.relations.counts import MOST_CLUSTERS, clusters_of
 
 
 def test_documents_are_clusters_of_their_own():
