@@ -1,17 +1,16 @@
-from dataclasses import replace
 from io import BytesIO
 
 import matplotlib
-import pandas as pd
 import pytest
 from cycler import cycler
 from IPython.core.formatters import PNGFormatter
 from matplotlib import image
 from synthetic_heads import synthetic_report
+from synthetic_probes import probing
 
 import interp
 from interp.report.drawing import Figure, ordinary_style
-from interp.report.glance import Glance, as_html
+from interp.report.notebook import as_html
 
 SETTINGS = [
     {"text.usetex": True},
@@ -60,7 +59,7 @@ def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypa
         raise ValueError("no backend is called 'foo'")
 
     expected = synthetic_report().save(tmp_path / "expected")
-    monkeypatch.setattr("interp.report.folder.overview", broken)
+    monkeypatch.setattr("interp.report.heads.overview", broken)
     found = synthetic_report().save(tmp_path / "found")
     files, all_files = ({each.relative_to(root) for each in root.rglob("*")} for root in (found, expected))
     assert {each.name for each in all_files - files} == {"overview.png"}
@@ -69,11 +68,9 @@ def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypa
     )
 
 
-def test_a_glance_without_its_picture_is_shown():
-    how = {"provenance": {"model": "default"}, "table": pd.DataFrame({"head": ["2.1"]}), "n_rows": 1}
-    glance = Glance("A sweep", ["One head."], rest=".frame", figure="interp.plots.sweep(result)", **how)
-    shown = as_html(replace(glance, draw=lambda: Figure(figsize=(1, 1))))
-    assert "<img" in shown
-    without = as_html(replace(glance, draw=lambda: 1 / 0))
+def test_a_notebook_shows_a_result_whose_picture_cannot_be_drawn(monkeypatch):
+    assert "<img" in as_html(probing())
+    monkeypatch.setattr("interp.report.probes.probes", lambda _: 1 / 0)
+    without = as_html(probing())
     assert "<img" not in without
-    assert "One head." in without
+    assert "encodes number" in without

@@ -158,7 +158,7 @@ class Pairs:
     provenance: dict = field(default_factory=lambda: {"task": "t", "metric": "logit_difference"})
 
     @property
-    def frame(self):
+    def examples(self):
         return self.summary()
 
     def summary(self):
@@ -192,7 +192,7 @@ def test_norms_are_those_of_the_components():
 
 @pytest.mark.parametrize("name", plots.__all__)
 def test_every_figure_refuses_what_it_is_not_of(name):
-    more = {"attention_pattern": (["a"],), "attention_arcs": (["a"],), "head_map": ("score",)}
+    more = {"attention_pattern": (["a"],), "attention_arcs": (["a"],), "attention_words": (["a"],), "head_map": ("score",)}
     for wrong in (SimpleNamespace(), "text", None):
         with pytest.raises(InputError):
             getattr(plots, name)(wrong, *more.get(name, ()))

@@ -7,7 +7,7 @@ import pytest
 from synthetic_probes import probing
 
 from interp.errors import OutputError
-from interp.report import probes as folder_module
+from interp.report import folder as folder_module
 from interp.report.folder import PROBES
 
 FILES = {

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from synthetic_sweeps import screened, sweep
 
-from interp.report import sweep as folder_module
+from interp.report import folder as folder_module
 from interp.report.folder import SWEEP, save
 
 FILES = {"cells.csv", "cells.parquet", "examples.parquet", "report.html", "figures/strongest.png"}
