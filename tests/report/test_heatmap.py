@@ -21,7 +21,7 @@ def test_every_head_is_in_its_place(make_report):
 
 def test_missing_is_no_colour_and_no_number(make_report):
     shown = heatmap(make_report().cells.assign(effect=np.nan), "agreement", "effect", "effect")
-    assert shown.hatched == (("", "not testable"),)
+    assert shown.hatched == (("—", "not testable"),)
     assert {(cell.text, cell.style, cell.measured) for cell in cells(shown)} == {("—", "", False)}
 
 

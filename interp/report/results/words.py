@@ -1,6 +1,6 @@
 """What a result's task, unit and cells are called, and the page of a result that is one table and one figure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,10 +10,8 @@ from interp.report.heads_frames import shown_names
 from interp.report.html import flatten
 from interp.report.notebook import MOST_DRAWN
 from interp.report.sections import Facts, Page, Picture, Section, Sentences, Table
-from interp.report.sweep_frames import Names
+from interp.report.sweep_cells import cell_names as cell_names
 from interp.report.words import METRICS, UNITS, about, counted
-
-_NO_TOKENS = pd.DataFrame(columns=["pos", "token", "share"])
 
 
 def task_of(provenance: Mapping[str, Any]) -> str:
@@ -30,12 +28,6 @@ def unit_of(provenance: Mapping[str, Any]) -> str:
     """The unit of the metric."""
     metric = str(provenance["metric"])
     return UNITS.get(metric, metric)
-
-
-def cell_names(table: pd.DataFrame, labels: Iterable[str]) -> list[str]:
-    """What each row's cell is called, by the columns that name it."""
-    names, columns = Names(_NO_TOKENS), list(labels)
-    return [names.cell(dict(zip(columns, row, strict=True))) for row in table[columns].itertuples(index=False)]
 
 
 def largest_names(table: pd.DataFrame, most: int) -> list[str]:
