@@ -213,8 +213,8 @@ class Grid:
             handles[self.verdicts[name].name] = verdict_marker(self.verdicts[name])
         handles |= {name: hatching(reason.hatch) for name, reason in self._occurring().items()}
         if handles:
-            below = {"loc": "outside lower center", "ncols": 2, "fontsize": 8, "frameon": False}
-            figure.legend(list(handles.values()), list(handles), **below)
+            labels = list(handles)
+            figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
         return figure
 
     def _occurring(self) -> dict[str, Reason]:

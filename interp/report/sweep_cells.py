@@ -184,10 +184,8 @@ def statuses(examples: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
     changed = counts.get(CHANGED, 0 * n_examples)
     commonest = counts.reindex(columns=list(STATES), fill_value=0).idxmax(axis=1)
     words = ("changed in " + changed.astype(str) + " of " + n_examples.astype(str)).mask(changed == 0, commonest)
-    found = pd.DataFrame(
-        {"status": words.mask(changed == n_examples, CHANGED), "state": commonest.where(changed == 0, "")}
-    )
-    return found.reset_index()
+    words, state = words.mask(changed == n_examples, CHANGED), commonest.where(changed == 0, "")
+    return pd.DataFrame({"status": words, "state": state}).reset_index()
 
 
 def _described(sweep: Swept) -> pd.DataFrame:
@@ -294,10 +292,8 @@ def panel(sweep: Swept) -> Panel | None:
     """The table of the cells; None of a single cell, and where it would be too wide."""
     cells, labels = sweep.cells, sweep.labels
     across = next((axis for axis in _ACROSS if axis in labels), labels[-1])
-    rank = {axis: place for place, axis in enumerate(_DOWN)}
-    down = sorted(
-        (axis for axis in labels if axis != across), key=lambda axis: (axis not in rank, rank.get(axis, axis))
-    )
+    others = {axis for axis in labels if axis != across}
+    down = [axis for axis in _DOWN if axis in others] + sorted(others - set(_DOWN))
     columns = cells[across].drop_duplicates().tolist()
     if len(cells) == 1 or len(columns) > _MOST:
         return None

@@ -167,11 +167,8 @@ def audited(sweep: Swept) -> str:
 
 def whole(sweep: Swept) -> str:
     """What sizes are shares of."""
-    return (
-        "the difference between the runs"
-        if sweep.patched
-        else f"the model's own {METRICS.get(sweep.metric, sweep.metric)}"
-    )
+    own = f"the model's own {METRICS.get(sweep.metric, sweep.metric)}"
+    return "the difference between the runs" if sweep.patched else own
 
 
 def _finding(sweep: Swept, cell: pd.Series) -> str:
@@ -214,8 +211,8 @@ def _screened(sweep: Swept, n_large: int) -> list[str]:
     return [
         f"Of {counted(n_top + n_audit, 'cell')} that were measured, {_are(n_large)} at least {MINIMUM:g} of "
         f"{whole(sweep)}.",
-        f"Screened by {screen['method'].replace('_', ' ')}: of {counted(screen['cells'], 'cell')}, the {n_top} with the "
-        f"largest estimates were measured, and {n_audit} drawn at random from the others. Of the {n_top} largest "
+        f"Screened by {screen['method'].replace('_', ' ')}: of {counted(screen['cells'], 'cell')}, the {n_top} with "
+        f"the largest estimates were measured, and {n_audit} drawn at random from the others. Of the {n_top} largest "
         f"effects, a share of {recall} is among those {n_top}{agree}.",
         "No cell is tested, as they were chosen on the same units: patch those of interest on others, with another "
         "--seed.",
@@ -227,9 +224,8 @@ def _largest(sweep: Swept) -> str:
     if pd.isna(first["shown"]):
         return ""
     unit = "" if sweep.patched else _unit(sweep)
-    return (
-        f" The largest is {first['name']}: {estimate(first['shown'], first['shown_low'], first['shown_high'], unit)}."
-    )
+    numbers = estimate(first["shown"], first["shown_low"], first["shown_high"], unit)
+    return f" The largest is {first['name']}: {numbers}."
 
 
 def _unit(sweep: Swept) -> str:

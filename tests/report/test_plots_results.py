@@ -192,7 +192,7 @@ def test_norms_are_those_of_the_components():
 
 @pytest.mark.parametrize("name", plots.__all__)
 def test_every_figure_refuses_what_it_is_not_of(name):
-    more = {"attention_pattern": (["a"],), "attention_arcs": (["a"],), "attention_words": (["a"],), "head_map": ("score",)}
+    more = {f"attention_{kind}": (["a"],) for kind in ("pattern", "arcs", "words")} | {"head_map": ("score",)}
     for wrong in (SimpleNamespace(), "text", None):
         with pytest.raises(InputError):
             getattr(plots, name)(wrong, *more.get(name, ()))
