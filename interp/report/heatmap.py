@@ -214,7 +214,9 @@ class Grid:
         handles |= {name: hatching(reason.hatch) for name, reason in self._occurring().items()}
         if handles:
             labels = list(handles)
-            figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+            figure.legend(
+                list(handles.values()), labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False
+            )
         return figure
 
     def _occurring(self) -> dict[str, Reason]:
