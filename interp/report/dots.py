@@ -45,7 +45,9 @@ class Dots:
 def dots_figure(dots: Dots) -> Figure:
     """Draw them; each series has a shape and a colour of its own, and one alone needs no legend."""
     n_rows, n_series = len(dots.rows), len(dots.series)
-    apart = max(0.27, 0.13 * (n_series if not dots.away else 1))
+    spread = min(_SPREAD, _APART * (n_series - 1) / 2)
+    away = dots.away or dict(zip(dots.series, np.linspace(-spread, spread, n_series), strict=True))
+    apart = max(0.27, 1.5 * max(map(abs, away.values())) if dots.away else 0.13 * n_series)
     figure = Figure(figsize=(7.0, apart * n_rows + 1.7), dpi=150, layout="constrained")
     ax = figure.subplots()
     if dots.origin is not None:
@@ -53,8 +55,6 @@ def dots_figure(dots: Dots) -> Figure:
             ends = (dots.origin - dots.ignored, dots.origin + dots.ignored)
             ax.axvspan(*ends, color="0.93", linewidth=0, zorder=0)
         ax.axvline(dots.origin, color="0.5", linewidth=0.8, zorder=1)
-    spread = min(_SPREAD, _APART * (n_series - 1) / 2)
-    away = dots.away or dict(zip(dots.series, np.linspace(-spread, spread, n_series), strict=True))
     for number, (name, frame) in enumerate(dots.series.items()):
         place, look = np.arange(n_rows) + away[name], dots.looks.get(name) or style(number)
         ax.hlines(place, frame["low"], frame["high"], color=look["color"], linewidth=1.6, zorder=2)

@@ -37,8 +37,8 @@ def test_a_layer_and_a_place_before_the_layers_have_names():
 def test_of_a_number_the_variance_is_said_without_percent_and_points():
     headline = summarise(probing(measure="R2", of_task=False, lemmas=60)).headline
     assert headline == (
-        "Head 1.2 encodes number: R² 0.429 [0.379, 0.479] on 240 words, beside 0.030 (untrained model); excess 0.399 "
-        "[0.349, 0.449], adjusted p = 0.0004; selectivity 0.399 [0.339, 0.459]; 40 documents and 60 lemmas."
+        "Head 1.2 encodes number: R² 0.43 [0.38, 0.48] on 240 words, beside 0.03 (untrained model); excess 0.40 "
+        "[0.35, 0.45], adjusted p = 0.0004; selectivity 0.40 [0.34, 0.46]; 40 documents and 60 lemmas."
     )
     counts = summarise(probing(measure="R2")).findings
     assert counts == ("Of 6 heads, 1 encodes it and 5 have less than 0.1 beyond the controls.",)
@@ -116,7 +116,7 @@ def test_what_was_not_measured_or_did_not_converge_is_noted():
     assert summarise(result).notes == (
         "Not measured: embedding of the word and untrained model. The excess is over the toughest of the other "
         "controls.",
-        "7 of 1,234 probes did not come to their optimum.",
+        "7 of 1,234 probes did not converge.",
     )
 
 
