@@ -192,7 +192,7 @@ def curve(result: Any, column: str) -> Figure:
     for name, verdict in VERDICTS.items():
         there = result.cells["verdict"] == name
         if there.any():
-            look = {"markersize": 7 if verdict.filled else 4, "markeredgecolor": _EDGE, "zorder": 4}
+            look: dict[str, Any] = {"markersize": 7 if verdict.filled else 4, "markeredgecolor": _EDGE, "zorder": 4}
             fill = LINE if name == ENCODES else "white"
             ax.plot(layers[there], drawn["estimate"][there], "o", color=LINE, markerfacecolor=fill, label=name, **look)
     if column == "score":
