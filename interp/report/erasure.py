@@ -12,7 +12,7 @@ from interp.report.notebook import MOST_DRAWN
 from interp.report.results.words import cell_names, largest_names, shown_task, unit_of
 from interp.report.sections import MOST_ROWS, Facts, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column, columns_of
-from interp.report.words import about, counted, estimate
+from interp.report.words import about, counted, estimate, listed
 
 _MADE_BY = "interp.methods.erasure.erase"
 _MOST_PLACES = 30
@@ -72,7 +72,7 @@ def _said(result: Any, table: pd.DataFrame) -> list[str]:
     """What was done, and the largest effect of each method that takes the feature away."""
     how, methods = result.provenance, list(dict.fromkeys(table["method"]))
     places = counted(table["name"].nunique(), "place")
-    said = [f"{how['feature']} was erased at {places}, one at a time, by {', '.join(methods)}."]
+    said = [f"The feature {how['feature']} was erased at {places}, one at a time, by {listed(methods)}."]
     for method, rows in table[table["effect"].notna()].groupby("method", sort=False):
         if method == "random":
             continue

@@ -55,7 +55,7 @@ def page_of(result: Any) -> Page:
 def _sections(result: Any, by_site: dict[str, Any]) -> list[Section]:
     found: list[Section] = []
     alone, there = len(by_site) == 1, set(result.cells["verdict"])
-    legend = ". ".join(f"{each.symbol} {each.name}: {each.meaning}" for name, each in VERDICTS.items() if name in there)
+    legend = " ".join(f"{each.symbol} {each.name}: {each.meaning}." for name, each in VERDICTS.items() if name in there)
     dense = "dense" if has_heads(result) and result.cells["head"].nunique() > _DENSE else ""
     maps = [("" if alone else f"{site}: ", *each) for site, own in by_site.items() for each in _maps(own)]
     if maps:
@@ -64,8 +64,8 @@ def _sections(result: Any, by_site: dict[str, Any]) -> list[Section]:
         found.append(Picture("", "probes", partial(probes, result), title(result)))
     found.append(_findings(by_site))
     for site, each in by_site.items():
-        toughest = f"{MARKS[TOUGHEST].symbol} {MARKS[TOUGHEST].meaning}"
-        note = toughest if maps else f"{toughest}. {legend}"
+        toughest = f"{MARKS[TOUGHEST].symbol} {MARKS[TOUGHEST].meaning}."
+        note = toughest if maps else f"{toughest} {legend}"
         heading = "Controls" if alone else f"Controls at {site}"
         found.append(Heatmaps(heading, [(_controls_caption(each), controls_grid(each).heatmap())], note))
     found += _tables(result, alone)

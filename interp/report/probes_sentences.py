@@ -103,8 +103,16 @@ def _others(result: Any) -> list[str]:
         for _, row in further.head(_MOST).iterrows()
     ]
     rest = [cell_name(row) for _, row in further.iloc[_MOST:].iterrows()]
-    so = "So does" if len(rest) == 1 else "So do"
-    return own + ([f"{so} {cell_kind(result)}{'s' * (len(rest) > 1)} {listed(rest)}."] if rest else [])
+    verb = "encodes" if len(rest) == 1 else "encode"
+    return own + ([f"{_named(result, rest)} {verb} it too."] if rest else [])
+
+
+def _named(result: Any, names: list[str]) -> str:
+    """Cells as the beginning of a sentence."""
+    kind = cell_kind(result)
+    if len(names) == len(result.cells):
+        return f"All {kind}s"
+    return capital(f"{kind}{'s' if len(names) > 1 else ''} {listed(names)}")
 
 
 def _counts(result: Any) -> list[str]:
@@ -130,14 +138,13 @@ def _undecided(result: Any) -> list[str]:
     rows = rows[rows["verdict"] == UNDECIDED]
     if len(result.cells) == 1 or rows.empty:
         return []
-    kind, by_reason = cell_kind(result), dict[str, list[str]]()
+    by_reason: dict[str, list[str]] = {}
     for _, row in rows.iterrows():
         by_reason.setdefault(why_undecided(result, row), []).append(cell_name(row))
-    said = []
-    for reason, names in by_reason.items():
-        which = f"is {kind} {names[0]}" if len(names) == 1 else f"are {kind}s {listed(names)}"
-        said.append(f"Undecided {f'are all {kind}s' if len(names) == len(result.cells) else which}: {reason}.")
-    return said
+    return [
+        f"{_named(result, names)} {'is' if len(names) == 1 else 'are'} undecided: {reason}."
+        for reason, names in by_reason.items()
+    ]
 
 
 def why_undecided(result: Any, row: pd.Series) -> str:

@@ -113,7 +113,7 @@ def _table(shown: Swept) -> Table:
     first = first.assign(mark=[FOUND[kind].symbol if kind else "" for kind in first["found"]])
     columns = [Column("name", "cell")]
     if shown.patched:
-        columns.append(Column("shown", "share of the clean run's answer", "shown_low", "shown_high"))
+        columns.append(Column("shown", scale(shown).split(":")[0], "shown_low", "shown_high"))
     columns.append(Column("effect", f"effect ({shown.unit})", "low", "high"))
     if shown.tested:
         columns += [Column("p_adjusted"), Column("mark", " ")]
@@ -143,10 +143,10 @@ def _reading(shown: Swept) -> list[tuple[str, str]]:
     lines.append(("[low, high]", "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters."))
     if shown.patched:
         share = (
-            "(metric with the patch - corrupted) / (clean - corrupted), a ratio of means: 0 is as the corrupted run, 1 "
-            "as the clean one. Colours count from the run that is patched."
+            "(metric with the patch - corrupted) / (clean - corrupted), a ratio of means: 0 as corrupted, 1 as clean."
         )
-        lines.append(("Share", share))
+        less = " Here the clean run is patched: what is shown is the share less 1, so -1 is as the corrupted run."
+        lines.append(("Share", share + less * bool(shown.origin)))
     if shown.estimates is not None:
         lines.append(("Estimate", "what gradients say of a cell's effect, in the metric's units; not a measurement."))
     return lines

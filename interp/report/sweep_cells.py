@@ -1,7 +1,8 @@
 """What is shown of a sweep: its cells by their names, what is claimed of each, and why one may have no number.
 
-1. Of an ablation the effect is shown; of patching the normalised effect: 0 is the corrupted run, 1 the clean one.
-2. Colours and sizes count from the run that is changed, the ``origin``: 0, or 1 where the clean run is.
+1. Of an ablation the effect is shown; of patching the effect as a share of the difference between the runs.
+2. Colours and sizes count from the run that is changed: 0 is no effect. Patching the corrupted run brings back up to 1
+   of the difference; patching the clean run takes away up to all of it, -1.
 3. A cell is a finding where its effect is beyond the correction (``p_adjusted`` at most ``ALPHA``); a large one from a
    tenth of the difference between clean and corrupted, or of the model's own metric on.
 4. Where no example changed, what is left of the effect is rounding: no number, and no finding.
@@ -132,12 +133,12 @@ class Swept:
 
     @property
     def origin(self) -> float:
-        """What is shown of the run that is changed: 1 where that is the clean run, else 0."""
+        """The normalised metric of the run that is changed: 1 where that is the clean run, else 0."""
         return 1.0 if self.provenance.get("direction") == "noise" else 0.0
 
     @property
     def minimum(self) -> float:
-        """From what distance from the origin on a cell is large; a KL divergence has nothing to be a share of."""
+        """From what size on a cell is large, in what is shown; a KL divergence has nothing to be a share of."""
         if self.patched:
             return MINIMUM
         return 0.0 if self.metric == "kl_divergence" else MINIMUM * abs(float(self.runs["mean"].iloc[0]))
@@ -201,7 +202,7 @@ def _described(sweep: Swept) -> pd.DataFrame:
         cells["state"] = cells["state"].mask(lost, "nothing to recover")
     moved = cells["state"] == ""
     for name, column in zip(("shown", "shown_low", "shown_high"), shown, strict=True):
-        cells[name] = cells[column].where(moved)
+        cells[name] = cells[column].where(moved) - sweep.origin
     numbers = [name for name in cells if name in (*shown, "effect", "low", "high", "p", "p_adjusted")]
     cells[numbers] = cells[numbers].where(moved | (cells["state"] == "nothing to recover"))
     cells["size"] = cells["effect"].abs().where(moved)
@@ -212,7 +213,7 @@ def _described(sweep: Swept) -> pd.DataFrame:
 
 def is_large(sweep: Swept, cells: pd.DataFrame) -> pd.Series:
     """Whether each effect reaches the minimum, tested or not."""
-    return (cells["shown"] - sweep.origin).abs() >= sweep.minimum
+    return cells["shown"].abs() >= sweep.minimum
 
 
 def strongest_first(cells: pd.DataFrame) -> pd.DataFrame:
@@ -329,7 +330,7 @@ def _rows(keys: list[tuple[Hashable, ...]], cells: pd.DataFrame, down: list[str]
 
 
 def grid_of(sweep: Swept, placed: Panel) -> Grid:
-    """The cells in their places, coloured from the run that is changed."""
+    """The cells in their places."""
     cells = sweep.cells
     values = pd.DataFrame(placed.values(cells["shown"], np.nan), placed.rows, placed.columns)
     return Grid(
@@ -340,10 +341,9 @@ def grid_of(sweep: Swept, placed: Panel) -> Grid:
         placed.values(cells["found"], ""),
         FOUND,
         "effect",
-        reach(values - sweep.origin),
-        sweep.origin,
-        STATES,
-        placed.values(cells["state"], UNMEASURED),
+        reach(values),
+        reasons=STATES,
+        absent=placed.values(cells["state"], UNMEASURED),
     )
 
 

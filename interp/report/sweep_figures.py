@@ -1,6 +1,6 @@
 """The figures of a sweep: a heatmap of its cells, the strongest with their intervals, and a growing set's curve.
 
-Colours diverge from the run that is changed; what was not measured, or could not change anything, is hatched, never 0.
+Colours diverge from no effect; what was not measured, or could not change anything, is hatched, never 0.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ _LONGEST_TITLE = 60
 def sweep(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     """Every cell in its place: layers by heads, or by positions; of a single axis, dots with 95 % intervals.
 
-    Colours diverge from the run that is changed (0; where the clean run is patched into, 1), and reach as far above as
-    below. Black dots are beyond the correction and large, white ones beyond it but small. What could not change
-    anything is hatched by its reason. Of more than 48 rows the strongest are shown; what is wider is shown as dots.
+    Colours diverge from no effect, and reach as far above as below. Black dots are beyond the correction and large,
+    white ones beyond it but small. What could not change anything is hatched by its reason. Of more than 48 rows the
+    strongest are shown; what is wider is shown as dots.
 
     Args:
         result: What ``interp.ablate``, ``interp.patch`` or ``interp.path_patch`` returns.
@@ -79,20 +79,19 @@ def strongest_figure(shown: Swept) -> Figure:
     single = len(shown.labels) == 1 and len(shown.cells) <= _MOST_BARS
     cells = shown.cells if single else strongest_first(shown.cells).head(_MOST_BARS)
     large = cells["found"] == LARGE
-    named = {FOUND[LARGE].name: large, "not shown to be both": ~large} if shown.tested else {"": ~large}
+    named = {FOUND[LARGE].name: large, "not beyond it, or small": ~large} if shown.tested else {"": ~large}
     drawn = {
         name: series(cells.where(which), "shown", "shown_low", "shown_high")
         for name, which in named.items()
         if which.any()
     }
     looks = {name: {"marker": "o", "color": LINE} for name in drawn}
-    looks.get("not shown to be both", {})["markerfacecolor"] = "white"
+    looks.get("not beyond it, or small", {})["markerfacecolor"] = "white"
     dots = Dots(
         cells["name"].tolist(),
         drawn,
         scale(shown),
         _title(shown),
-        shown.origin,
         looks=looks,
         away=dict.fromkeys(drawn, 0.0),
         missing=cells["state"].tolist(),

@@ -31,7 +31,7 @@ _COMPONENTS = {"heads": "head", "mlps": "MLP", "neurons": "neuron"}
 _AXES = {"pos": "position", "key": "position attended to"}
 _DONE = {
     "paths": "changes from the {run} to the {source} run passed on along paths (heads frozen, MLPs {mlps})",
-    "patched": "{site} of the {source} run patched into the {run} run, by {axes}",
+    "patched": "the {source} run's {site} patched into the {run} run, by {axes}",
     "sets": "{replacement} ablation of sets of heads",
     "growing": "{replacement} ablation of one more head at each step",
     "site": "{replacement} ablation of {site}, by {axes}",
@@ -86,6 +86,8 @@ def title(sweep: Swept) -> str:
 def scale(sweep: Swept) -> str:
     """What the coloured numbers are."""
     if sweep.patched:
+        if sweep.origin:
+            return "change of the share of the clean run's answer: 0 clean, -1 corrupted"
         return "share of the clean run's answer: 0 corrupted, 1 clean"
     sign = "" if sweep.metric == "kl_divergence" else "; a cost is negative"
     return f"effect of ablation ({sweep.unit}{sign})"
@@ -174,8 +176,11 @@ def whole(sweep: Swept) -> str:
 def _finding(sweep: Swept, cell: pd.Series) -> str:
     numbers = cell["shown"], cell["shown_low"], cell["shown_high"]
     if sweep.patched:
-        verb = "brings back" if sweep.provenance["direction"] == "denoise" else "leaves"
-        clause = f"{verb} {estimate(*numbers, '')} of the difference between the runs"
+        if sweep.origin:
+            clause = f"takes away {estimate(-numbers[0], -numbers[2], -numbers[1], '')}"
+        else:
+            clause = f"brings back {estimate(*numbers, '')}"
+        clause += " of the difference between the runs"
     elif sweep.metric == "kl_divergence":
         clause = f"moves the prediction by {estimate(*numbers, sweep.unit)}"
     else:

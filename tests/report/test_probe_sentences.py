@@ -51,10 +51,10 @@ def test_other_heads_that_encode_it_follow_with_their_numbers_and_very_many_by_n
     many = {(layer, head): "encodes" for layer in range(2) for head in range(5)}
     found = summarise(probing(many, shape=(2, 5))).findings
     assert sum("encodes it too" in each for each in found) == 5
-    assert "So do heads 1.1, 1.2, 1.3 and 1.4." in found
+    assert "Heads 1.1, 1.2, 1.3 and 1.4 encode it too." in found
     assert found[-1] == "All 10 heads encode it."
     seven = dict.fromkeys(list(many)[:7], "encodes")
-    assert "So does head 1.1." in summarise(probing(seven, shape=(2, 5))).findings
+    assert "Head 1.1 encodes it too." in summarise(probing(seven, shape=(2, 5))).findings
 
 
 def test_no_head_encodes_it():
@@ -100,14 +100,14 @@ def test_undecided_heads_are_told_by_their_reason():
     findings = summarise(with_cell(result, 3, p_adjusted=0.01)).findings
     assert findings == (
         "Of 6 heads, 3 are undecided and 3 have less than 10 points beyond the controls.",
-        "Undecided are heads 0.0 and 0.1: neither an excess is shown, nor that it is less than the minimum of 10 "
+        "Heads 0.0 and 0.1 are undecided: neither an excess is shown, nor that it is less than the minimum of 10 "
         "points.",
-        "Undecided is head 1.0: that its selectivity is above 0 is not shown.",
+        "Head 1.0 is undecided: that its selectivity is above 0 is not shown.",
     )
     few = with_cell(probing({(0, 0): "undecided"}, shape=(2, 1), heads=False), None, verdict="undecided", n_documents=3)
     assert summarise(few).findings == (
         "All 2 layers are undecided.",
-        f"Undecided are all layers: a verdict needs {FEWEST_CLUSTERS} clusters: {MORE_CLUSTERS}.",
+        f"All layers are undecided: a verdict needs {FEWEST_CLUSTERS} clusters: {MORE_CLUSTERS}.",
     )
 
 

@@ -69,7 +69,8 @@ def test_a_cell_that_changed_some_examples_says_how_many():
 def test_effects_count_from_the_run_that_is_patched():
     assert [shown_of(direction=each).origin for each in (None, "denoise", "noise")] == [0.0, 0.0, 1.0]
     cells = shown_of(direction="noise").cells
-    assert cells["shown"].iloc[0] == pytest.approx(0.6)
+    assert cells["shown"].iloc[0] == pytest.approx(-0.4)
+    assert cells["normalised"].iloc[0] == pytest.approx(0.6)
     assert cells["found"].iloc[0] == "large"
 
 

@@ -40,7 +40,7 @@ def test_the_heatmap_comes_first_then_what_was_found_and_what_was_asked(source):
     order = ["heatmap", "findings", "cells", "what-was-asked", "how-to-read-this", "checks", "method"]
     assert re.findall(r'<h2 id="([^"]+)"', source) == order
     asked = source[source.index('id="what-was-asked"') :].split("</section>")[0]
-    for text in ("z of the clean run patched into the corrupted run", "Does the verb agree?", "(hash 0123456789ab)"):
+    for text in ("clean run&#39;s z patched into the corrupted run", "Does the verb agree?", "(hash 0123456789ab)"):
         assert text in asked
     assert "Left out" not in asked
     assert "interp patch --out r" in source

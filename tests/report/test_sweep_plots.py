@@ -24,11 +24,17 @@ def test_the_colours_carry_the_cells_and_are_centred_on_nothing():
     assert mesh.get_clim() == (-4.0, 4.0)
 
 
-@pytest.mark.parametrize(("direction", "limits"), [("denoise", (-1.0, 1.0)), ("noise", (0.0, 2.0))])
-def test_patching_is_centred_on_the_run_that_is_patched(direction, limits):
+@pytest.mark.parametrize(
+    ("direction", "label"),
+    [
+        ("denoise", "share of the clean run's answer\n0 corrupted, 1 clean"),
+        ("noise", "change of the share of the clean run's answer\n0 clean, -1 corrupted"),
+    ],
+)
+def test_patching_is_centred_on_the_run_that_is_patched(direction, label):
     figure = heatmap_figure(shown_of(direction=direction))
-    assert figure.axes[0].collections[0].get_clim() == limits
-    assert figure.axes[1].get_ylabel() == "share of the clean run's answer\n0 corrupted, 1 clean"
+    assert figure.axes[0].collections[0].get_clim() == (-1.0, 1.0)
+    assert figure.axes[1].get_ylabel() == label
 
 
 def test_positions_carry_their_names_and_tokens_are_no_mathematics():

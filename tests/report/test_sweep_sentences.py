@@ -56,7 +56,7 @@ def test_an_ablation_of_a_site_names_it_and_its_axes():
 
 @pytest.mark.parametrize(
     ("direction", "said"),
-    [("denoise", "brings back 0.80 [0.78, 0.82]"), ("noise", "leaves 0.60 [0.58, 0.62]")],
+    [("denoise", "brings back 0.80 [0.78, 0.82]"), ("noise", "takes away 0.40 [0.38, 0.42]")],
 )
 def test_patching_says_how_much_of_the_difference(direction, said):
     first, counted = found(shown_of(direction=direction))
@@ -140,6 +140,6 @@ def test_what_was_done_is_one_clause():
     assert done(shown_of({"layer": [1], "head": [2]})) == "mean ablation of one head by itself"
     assert done(shown_of({"heads": ["1.1+2.2"]})) == "mean ablation of sets of heads"
     assert (
-        done(shown_of(direction="noise")) == "z of the corrupted run patched into the clean run, by layer and position"
+        done(shown_of(direction="noise")) == "the corrupted run's z patched into the clean run, by layer and position"
     )
     assert title(shown_of()) == "Ablation: agreement"
