@@ -16,7 +16,7 @@ def everything_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def _no_figures(_report, folder: Path) -> None:
+def _no_figures(_draws, folder: Path) -> None:
     folder.mkdir()
     (folder / "overview.png").write_bytes(b"")
 
@@ -24,7 +24,7 @@ def _no_figures(_report, folder: Path) -> None:
 @pytest.fixture
 def without_figures(monkeypatch):
     """Saves without drawing, for the tests that are about the folder alone."""
-    monkeypatch.setattr(folder_module, "_write_figures", _no_figures)
+    monkeypatch.setattr(folder_module, "write_pictures", _no_figures)
 
 
 @pytest.fixture(scope="module")
