@@ -76,12 +76,14 @@ class Column:
         heading: Above it; empty for the column's usual heading.
         low: The frame's column with the lower end of an interval, which stands beside the number.
         high: The upper end's.
+        digits: Decimals of both; None for the rule of ``estimate``. Points of 100 have one.
     """
 
     name: str
     heading: str = ""
     low: str = ""
     high: str = ""
+    digits: int | None = None
 
     @property
     def title(self) -> str:
@@ -137,7 +139,8 @@ def _cell(column: Column, row: dict[Any, Any]) -> TableCell:
     if isinstance(value, str):
         return TableCell(value, "")
     if column.low:
-        said = estimate(value, row[column.low], row[column.high], n_clusters=row.get("n_clusters"))
+        low, high = row[column.low], row[column.high]
+        said = estimate(value, low, high, n_clusters=row.get("n_clusters"), digits=column.digits)
         return TableCell(said, repr(float(value)))
     whole = isinstance(value, int) or column.name.startswith("n_")
     return TableCell(f"{value:.0f}" if whole else _short(value), repr(float(value)))

@@ -74,9 +74,11 @@ def listed(names: list[str], most: int = 8) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def estimate(value: float, low: float, high: float, unit: str = "", *, n_clusters: float | None = None) -> str:
+def estimate(
+    value: float, low: float, high: float, unit: str = "", *, n_clusters: float | None = None, digits: int | None = None
+) -> str:
     """An estimate with its unit and its interval, all with as many decimals; why, where there is no interval."""
-    digits = _digits(value, low, high)
+    digits = _digits(value, low, high) if digits is None else digits
     text, *ends = (decimal(each, digits) for each in (value, low, high))
     missing = _missing(low) or _missing(high)
     interval = _no_interval(n_clusters) if missing else f"[{', '.join(ends)}]"

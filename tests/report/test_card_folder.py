@@ -9,7 +9,6 @@ from made_up_card import made_up_card, table
 from interp.errors import OutputError
 from interp.plots import card, card_paths
 from interp.report import folder as folders
-from interp.report.folder import CARD
 
 FRAMES = {"verdicts", "tasks", "shares", "halves", "replacements", "agreement", "positions", "feeds"}
 FRAMES |= {"readers", "feature", "circuits", "groups", "left_out"}
@@ -30,7 +29,7 @@ def test_frames_come_back_as_they_went(tmp_path):
         there = pd.read_csv(out / f"{name}.csv").astype(object).fillna("")
         pd.testing.assert_frame_equal(there, expected.astype(object).fillna(""), check_dtype=False)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["format"], manifest["command"]) == (CARD, "interp head 2.1")
+    assert (manifest["format"], manifest["command"]) == ("interp head card", "interp head 2.1")
     assert set(manifest["files"]) == FILES
     assert manifest["provenance"]["copying"] == 0.63
 

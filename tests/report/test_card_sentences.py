@@ -105,8 +105,8 @@ def test_what_is_taken_out_where_it_reads_stands_beside_random_directions(words)
     (taken,) = (each for each in words[TASK].further if each.startswith("Taken out"))
     assert taken == (
         "Taken out where it reads, on 40 units: putting the mean in place of its values at the related word costs 3.50 "
-        "logits [3.20, 3.80]; erasing number from what it writes costs 2.50 logits [2.10, 2.90]; erasing as many random "
-        "directions costs 0.20 logits [-0.10, 0.30]."
+        "logits [3.20, 3.80]; erasing number from what it writes costs 2.50 logits [2.10, 2.90]; erasing as many "
+        "random directions costs 0.20 logits [-0.10, 0.30]."
     )
     assert not any(each.startswith("Taken out") for each in words[SHOWN].further)
     values = made_up_card().feature[:1]

@@ -8,7 +8,7 @@ import pytest
 
 from interp.errors import InputError, OutputError
 from interp.report import folder as folder_module
-from interp.report.folder import HEADS, check_new_folder, check_output
+from interp.report.folder import check_new_folder, check_output
 from interp.report.heads_frames import HEAD_COLUMNS
 
 
@@ -46,7 +46,7 @@ def test_frames_come_back_as_they_went(saved, make_report):
 def test_manifest_names_every_file_with_its_hash(saved, make_report):
     manifest = json.loads((saved / "manifest.json").read_text(encoding="utf-8"))
     files = {path.relative_to(saved).as_posix(): path for path in saved.rglob("*") if path.is_file()}
-    assert manifest["format"] == HEADS
+    assert manifest["format"] == "interp heads report"
     assert manifest["command"] == "interp heads"
     assert set(manifest["files"]) == set(files) - {"manifest.json"}
     for name, digest in manifest["files"].items():

@@ -89,7 +89,8 @@ def test_a_word_that_speaks_against_the_answer_does_not_turn_it_by_less():
 
 
 def test_which_mean_stands_in_its_place_is_said():
-    assert "; its template mean in its place costs 3.90 logits [3.70, 4.10]" in sentence(mean_replacement="template_mean")
+    said = sentence(mean_replacement="template_mean")
+    assert "; its template mean in its place costs 3.90 logits [3.70, 4.10]" in said
 
 
 def test_a_tracking_head_is_said_with_all_its_numbers():
@@ -190,7 +191,9 @@ def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
         baseline=baseline,
         excess=-0.73,
     )
-    assert text.endswith(f"[3.70, 4.10]. It attends more to {shown} (0.74 of its attention) than to the subject (0.01).")
+    assert text.endswith(
+        f"[3.70, 4.10]. It attends more to {shown} (0.74 of its attention) than to the subject (0.01)."
+    )
 
 
 def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_there():
