@@ -35,7 +35,6 @@ _CAPTIONS = {
     "feature": "Taken out where it reads",
     "groups": "Ablated together with other heads",
 }
-_ENDS = ("low", "high")
 _EVIDENCE = (
     Column("task"),
     Column("mark", "verdict"),
@@ -127,18 +126,18 @@ def _weights(card: Any) -> list[tuple[str, str]]:
 
 def _table(card: Any, name: str) -> Table:
     """A table of the card; the ends of intervals stand beside their numbers."""
-    frame, columns = getattr(card, name), {each: _ends(each, name) for each in COLUMNS[name]}
+    frame, columns = getattr(card, name), COLUMNS[name]
     words = {each: frame[each].map({True: "yes", False: "no"}) for each in columns if frame[each].dtype == bool}
-    beside = {end for ends in columns.values() for end in ends}
-    shown = [Column(each, "", *ends) for each, ends in columns.items() if each not in beside]
-    return Table("", _CAPTIONS[name], frame.assign(**words), [Column("task"), *shown], f"{name}.csv")
+    shown = [_column(each, name) for each in columns]
+    beside = {end for column in shown for end in (column.low, column.high)}
+    left = [column for column in shown if column.name not in beside]
+    return Table("", _CAPTIONS[name], frame.assign(**words), [Column("task"), *left], f"{name}.csv")
 
 
-def _ends(column: str, table: str) -> tuple[str, ...]:
-    """The columns with the ends of a column's interval."""
-    alone = column in ("estimate", "kendall") or (column == "effect" and table in ("replacements", "feature"))
-    names = _ENDS if alone else tuple(f"{column}_{end}" for end in _ENDS)
-    return names if set(names) <= set(COLUMNS[table]) else ()
+def _column(name: str, table: str) -> Column:
+    alone = name in ("estimate", "kendall") or (name == "effect" and table in ("replacements", "feature"))
+    low, high = ("low", "high") if alone else (f"{name}_low", f"{name}_high")
+    return Column(name, "", low, high) if low in COLUMNS[table] else Column(name)
 
 
 def _asked(card: Any) -> list[tuple[str, str]]:

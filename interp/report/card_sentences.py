@@ -89,7 +89,7 @@ def _verdict(card: Any) -> str:
         return unused_sentence(card.verdicts)[0]
     verdict, reason = VERDICTS[row["verdict"]], reason_of(row)
     effects = {
-        name: estimate(*row[[name, f"{name}_low", f"{name}_high"]], unit_of(card), n_clusters=row["n_clusters"])
+        name: estimate(*row[[name, f"{name}_low", f"{name}_high"]], unit=unit_of(card), n_clusters=row["n_clusters"])
         for name in ("effect", "mean_effect")
     }
     return _say(
@@ -131,7 +131,7 @@ def _effects(card: Any) -> list[str]:
     if known.empty:
         return []
     numbers = known[["replacement", "effect", "low", "high"]].itertuples(index=False, name=None)
-    parts = [f"{spoken(kind)} {estimate(*ends, unit_of(card))}" for kind, *ends in numbers]
+    parts = [f"{spoken(kind)} {estimate(*ends, unit=unit_of(card))}" for kind, *ends in numbers]
     reasons = zip(refused["replacement"], refused["reason"], strict=True)
     return [
         _say("effects", units=counted(int(known["n_units"].iloc[0]), "unit"), parts="; ".join(parts)),
@@ -165,11 +165,12 @@ def _taken_out(card: Any) -> list[str]:
     """What the task loses without what the head holds at one place."""
     if card.feature.empty:
         return []
-    feature, fewest, most = card.verdicts["feature"].iloc[0], *card.feature["n_units"].astype(int).agg(["min", "max"])
+    feature, n_units = card.verdicts["feature"].iloc[0], card.feature["n_units"].astype(int)
+    fewest, most = n_units.min(), n_units.max()
     numbers = card.feature[["what", "effect", "low", "high"]].itertuples(index=False, name=None)
     # The feature's name is data, and may hold braces.
     parts = [
-        f"{TAKEN_OUT[what].replace('{feature}', str(feature))} {change(*ends, unit_of(card))}"
+        f"{TAKEN_OUT[what].replace('{feature}', str(feature))} {change(*ends, unit=unit_of(card))}"
         for what, *ends in numbers
     ]
     units = counted(most, "unit") if fewest == most else f"{fewest} to {most} units"

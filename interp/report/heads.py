@@ -55,7 +55,8 @@ _ELSEWHERE = ("layer", "head", "query", "metric", "task", "verdict")
 """Columns that have another name or place in the table, or that each task says once."""
 _COLUMNS = ("name", "task", "verdict", *(c for c in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if c not in _ELSEWHERE))
 _EVIDENCE = (
-    *columns_of("name", "task", "mark"),
+    *columns_of("name", "task"),
+    Column("mark", "verdict"),
     Column("excess", "excess attention", "excess_low", "excess_high"),
     Column("effect", "effect of resampling", "effect_low", "effect_high"),
     Column("mean_effect", "effect of the mean", "mean_effect_low", "mean_effect_high"),

@@ -63,7 +63,8 @@ def test_a_link_in_a_calibration_is_not_written_through(tmp_path):
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "report"
     elsewhere.mkdir()
     folder.mkdir()
-    (folder / MANIFEST).write_text(json.dumps({"format": "interp calibration report", "files": {"figures": "0", "figures/a.png": "0"}}))
+    manifest = {"format": "interp calibration report", "files": {"figures": "0", "figures/a.png": "0"}}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
     (folder / "figures").symlink_to(elsewhere)
     with pytest.raises(OutputError, match=r"with other files \(figures"):
         calibration(NAMES).save(folder)
