@@ -12,7 +12,7 @@ from interp.report.notebook import MOST_DRAWN
 from interp.report.results.words import task_of
 from interp.report.sections import Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column
-from interp.report.words import about, bounded, counted, decimal
+from interp.report.words import about, counted, decimal, estimate
 
 _MADE_BY = "interp.methods.task_attention.task_attention"
 _INTERVAL = ("[low, high]", "the 95 % interval of the estimate before it: a bootstrap that draws whole {}.")
@@ -53,7 +53,7 @@ def _task(result: Any) -> Page:
         first = table.iloc[0]
         said = [
             f"Head {first['layer']}.{first['head']} gives the related word most beyond its best baseline, "
-            f"“{first['baseline']}”: {bounded(first['excess'], first['low'], first['high'])} of its attention."
+            f"“{first['baseline']}”: {estimate(first['excess'], first['low'], first['high'])} of its attention."
         ]
         note = f"{n}; p is of one head by itself, not corrected for their number."
     else:
@@ -93,7 +93,7 @@ def _functions(result: Any) -> Page:
     maps = [(name, _grid(result.cells[result.cells["function"] == name], "score")) for name in names]
     said = [
         f"{row['function'].capitalize()}: head {row['layer']}.{row['head']} gives most, "
-        f"{bounded(row['score'], row['low'], row['high'])} of its attention; chance is {decimal(row['chance'])}."
+        f"{estimate(row['score'], row['low'], row['high'])} of its attention; chance is {decimal(row['chance'])}."
         for _, row in best.iterrows()
     ]
     columns = [Column("function"), Column("name"), Column("score", "attention", "low", "high")]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from interp.report.heads_frames import Verdict
 from interp.report.html import flatten, model_with_hash
-from interp.report.words import counted, decimal, estimate, interval, listed, percent, points
+from interp.report.words import counted, decimal, estimate, listed, percent
 
 ENCODES, UNDECIDED, NONE = "encodes", "undecided", "none"
 VERDICTS = {
@@ -62,8 +62,11 @@ class Measure:
     def estimate(self, row: pd.Series, column: str, unit: str = "points") -> str:
         """A score, or a difference of scores, with its unit and its interval."""
         prefix = "" if column == "score" else f"{column}_"
-        number, low, high = row[column], row[f"{prefix}low"], row[f"{prefix}high"]
-        return f"{points(number)} {unit} {interval(low, high)}" if self.in_points else estimate(number, low, high, "")
+        numbers = row[column], row[f"{prefix}low"], row[f"{prefix}high"]
+        if self.in_points:
+            number, low, high = (100 * each for each in numbers)
+            return estimate(number, low, high, unit, digits=1)
+        return estimate(*numbers)
 
     def reached(self, row: pd.Series) -> str:
         """What a cell reaches, on how many words."""

@@ -137,7 +137,7 @@ def _tables(result: RelationsLike, best: pd.DataFrame) -> list[Section]:
         Column("verdict"),
         Column("right", "right, %"),
         Column("right_baseline", "best rule, %"),
-        Column("points", "excess, points", "points_low", "points_high"),
+        Column("points", "excess, points", "points_low", "points_high", digits=1),
         Column("p_adjusted"),
     ]
     more = [Column("baseline"), Column("attention"), Column("right_random", "random head, %"), Column("n_documents")]

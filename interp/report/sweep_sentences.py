@@ -120,7 +120,8 @@ def unchanged(sweep: Swept) -> list[str]:
         parts = []
         if sweep.metric != "kl_divergence":  # that is from the unchanged run itself
             name = METRICS.get(sweep.metric, sweep.metric)
-            parts.append(f"{name} {estimate(run['mean'], run['low'], run['high'], _unit(sweep))}")
+            numbers = run["mean"], run["low"], run["high"]
+            parts.append(f"{name} {estimate(*numbers, _unit(sweep), n_clusters=run['n_clusters'])}")
         if not np.isnan(run["accuracy"]) and sweep.metric != "accuracy":
             parts.append(f"accuracy {run['accuracy']:.2f}")
         if parts:
@@ -184,7 +185,7 @@ def _finding(sweep: Swept, cell: pd.Series) -> str:
     elif sweep.metric == "kl_divergence":
         clause = f"moves the prediction by {estimate(*numbers, sweep.unit)}"
     else:
-        clause = change(*numbers, sweep.unit)
+        clause = change(*numbers, sweep.unit, n_clusters=cell["n_clusters"])
     p = p_value(cell["p_adjusted"])
     accuracy = accuracy_clause(cell["accuracy_base"], cell["accuracy_intervened"])
     return f"{_doing(sweep)} {cell['name']} {clause}{f' ({p})' if p else ''}{accuracy}."
@@ -229,8 +230,8 @@ def _largest(sweep: Swept) -> str:
     if pd.isna(first["shown"]):
         return ""
     unit = "" if sweep.patched else _unit(sweep)
-    numbers = estimate(first["shown"], first["shown_low"], first["shown_high"], unit)
-    return f" The largest is {first['name']}: {numbers}."
+    numbers = first["shown"], first["shown_low"], first["shown_high"]
+    return f" The largest is {first['name']}: {estimate(*numbers, unit, n_clusters=first['n_clusters'])}."
 
 
 def _unit(sweep: Swept) -> str:

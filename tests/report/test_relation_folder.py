@@ -8,7 +8,6 @@ from synthetic_relations import TO_HEAD, maps_of, scoring
 
 from interp.errors import OutputError
 from interp.report import relations as folder_module
-from interp.report.folder import RELATIONS
 
 FILES = {
     *("relations.csv", "relations.parquet", "heads.csv", "heads.parquet", "examples.parquet", "report.html"),
@@ -32,7 +31,7 @@ def test_frames_come_back_as_they_went(tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(out / "attention_maps.parquet"), maps)
     assert len(pd.read_csv(out / "heads.csv")) == len(result.summary())
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["format"], manifest["command"]) == (RELATIONS, "interp attend")
+    assert (manifest["format"], manifest["command"]) == ("interp relations report", "interp attend")
     assert set(manifest["files"]) == FILES | MAPS
     assert manifest["provenance"]["too_long"] == {"d: s": 300}
     assert all(path.stat().st_size > 5_000 for path in (out / "figures").iterdir())

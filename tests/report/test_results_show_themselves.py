@@ -191,7 +191,7 @@ def test_what_is_quoted_cannot_act():
 def test_a_large_dossier_is_shown_without_a_figure():
     read = Read(dossier(n_layers=12, n_heads=12)._repr_html_())
     assert not read.images
-    assert "422 more rows in .frame" in " ".join("".join(read.text).split())
+    assert "422 more rows in .summary()" in " ".join("".join(read.text).split())
 
 
 def test_probes_of_several_sites_are_told_apart(results):

@@ -35,7 +35,8 @@ def measured_by(metric, **options):
 def test_an_ablation_says_what_a_head_costs():
     first, counted = found(shown_of())
     assert (
-        first == "Ablating head 0.0 costs 4.0 logits [3.8, 4.2] (adjusted p = 0.0001), accuracy goes from 1.00 to 0.55."
+        first
+        == "Ablating head 0.0 costs 4.00 logits [3.80, 4.20] (adjusted p = 0.0001), accuracy goes from 1.00 to 0.55."
     )
     assert counted.startswith(
         "Of 12 cells, 1 is beyond the correction (adjusted p ≤ 0.05), 1 of them by at least 0.1 of the"
@@ -46,7 +47,7 @@ def test_an_ablation_says_what_a_head_costs():
 def test_an_ablation_of_a_site_names_it_and_its_axes():
     by_place = ablated_at("resid_mid", {"layer": range(2), "pos": ("BOS", "last")})
     assert done(by_place) == "mean ablation of resid_mid, by layer and position"
-    assert found(by_place)[0].startswith("Ablating resid_mid at layer 0, BOS costs 4.0 logits [3.8, 4.2]")
+    assert found(by_place)[0].startswith("Ablating resid_mid at layer 0, BOS costs 4.00 logits [3.80, 4.20]")
     by_key = ablated_at("pattern", {"layer": range(2), "head": range(2), "key": ("BOS", "last")})
     assert done(by_key) == "mean ablation of pattern, by layer, head and position attended to"
     one = ablated_at("z", {"layer": [1], "head": [2]})
@@ -67,20 +68,20 @@ def test_patching_says_how_much_of_the_difference(direction, said):
 
 
 def test_each_metric_has_its_own_words():
-    assert found(measured_by("accuracy"))[0].startswith("Ablating head 0.0 costs 4.0 of accuracy [3.8, 4.2]")
+    assert found(measured_by("accuracy"))[0].startswith("Ablating head 0.0 costs 4.00 of accuracy [3.80, 4.20]")
     moved, *_, counted = found(measured_by("kl_divergence", effect=0.3, low=0.2, high=0.4))
     assert moved.startswith("Ablating head 0.0 moves the prediction by 0.30 nats [0.20, 0.40]")
     assert counted.startswith("No cell is tested: a divergence is above 0 wherever anything changes")
     assert unchanged(measured_by("kl_divergence")) == ["Unablated: accuracy 1.00."]
     assert unchanged(measured_by("probability")) == [
-        "Unablated: probability of the right answer 5.0 [4.7, 5.3], accuracy 1.00."
+        "Unablated: probability of the right answer 5.00 [4.70, 5.30], accuracy 1.00."
     ]
 
 
 def test_where_nothing_is_beyond_the_correction_the_largest_is_named():
     assert found(shown_of(p_adjusted=0.4)) == [
-        "None of 12 cells is beyond the correction (adjusted p ≤ 0.05). The largest is head 0.0: -4.0 logits "
-        "[-4.2, -3.8]."
+        "None of 12 cells is beyond the correction (adjusted p ≤ 0.05). The largest is head 0.0: -4.00 logits "
+        "[-4.20, -3.80]."
     ]
     nothing = shown_of(p_adjusted=0.4, state=dict.fromkeys(range(12), "no-op"))
     assert found(nothing) == ["None of 12 cells is beyond the correction (adjusted p ≤ 0.05)."]
@@ -97,8 +98,8 @@ def test_with_few_clusters_nothing_is_decided():
 def test_the_runs_are_described_and_a_model_at_chance_is_called_so():
     shown = shown_of(direction="denoise")
     assert unchanged(shown) == [
-        "Clean: logit difference 5.0 logits [4.7, 5.3], accuracy 1.00.",
-        "Corrupted: logit difference -5.0 logits [-5.3, -4.7], accuracy 0.00.",
+        "Clean: logit difference 5.00 logits [4.70, 5.30], accuracy 1.00.",
+        "Corrupted: logit difference -5.00 logits [-5.30, -4.70], accuracy 0.00.",
     ]
     assert at_chance(shown) == ""
     lost = shown_of(direction="denoise", runs={"above_chance": False})
@@ -111,7 +112,7 @@ def test_a_screen_says_what_it_measured_and_missed():
     sentences = " ".join(found(swept(screened())))
     assert "Of 6 cells that were measured, 1 is at least 0.1 of the difference between the runs." in sentences
     assert "of 12 cells, the 4 with the largest estimates were measured, and 2 drawn at random" in sentences
-    assert "a share of 1.0 [0.8, 1.0] is among those 4." in sentences
+    assert "a share of 1.00 [0.75, 1.00] is among those 4." in sentences
     assert "(adjusted p" not in sentences.split(" No cell is tested")[0]
     assert not nothing_changed(swept(screened()))
 
