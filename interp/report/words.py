@@ -17,7 +17,9 @@ from importlib.metadata import version
 from typing import Any
 
 from interp.errors import shown
-from interp.report.heads_frames import FEWEST_CLUSTERS
+
+FEWEST_CLUSTERS = 30
+"""Clusters that a verdict needs, as ``interp.claims.bootstrap`` has it."""
 
 
 def _missing(number: Any) -> bool:
