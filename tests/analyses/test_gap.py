@@ -1,34 +1,17 @@
 """GAP's official measure on passages whose answers are planted."""
 
-import re
 import shutil
 
 import pytest
 import torch
 from banks import word_level
+from gap_passages import passage, write
 from planted import Planted, onto
 
 from analyses.coreference_heads.gap import gap
 from interp.errors import InputError
-from interp.tasks.readers.gap import COLUMNS
 
 FORMS = ["Ann", "Bea", "Cal", "Dan", "saw", "and", "then", "she", "he", "left", "old"]
-
-
-def passage(number, text, pronoun, a, b, right, *, page="p"):
-    """`right` is ``A``, ``B`` or nothing."""
-
-    def at(word):
-        return re.search(rf"\b{word}\b", text).start()
-
-    answers = [str(right == name).upper() for name in "AB"]
-    fields = (f"t-{number}", text, pronoun, at(pronoun), a, at(a), answers[0], b, at(b), answers[1], f"{page}{number}")
-    return "\t".join(map(str, fields))
-
-
-def write(path, *rows):
-    path.write_text("\n".join(["\t".join(COLUMNS), *rows]) + "\n")
-    return path
 
 
 def looking(*keys, causal=True, n_ctx=64):
