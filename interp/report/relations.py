@@ -104,7 +104,7 @@ def _grids(result: RelationsLike, best: pd.DataFrame) -> Heatmaps:
         maps.append((grid_name(direction), Heatmap("Layer", tuple(f"head {head}" for head in heads), cells, ())))
     legend = [f"{each.symbol} {each.name}: {each.meaning}" for name, each in VERDICTS.items() if name != UNTESTABLE]
     left_out = [f"Shown are the first {len(shown)} of {len(best)} directions"] if len(shown) < len(best) else []
-    return Heatmaps("Heatmap", maps, ". ".join([_CAPTION, "; ".join(legend), *left_out]) + ".")
+    return Heatmaps("Heatmap", maps, ". ".join([_CAPTION, "; ".join(legend), *left_out]) + ".", kind="dense")
 
 
 def _cell(row: pd.Series, bound: float) -> Cell:
