@@ -200,7 +200,7 @@ class TestATokenizerWithoutBOS:
         assert causal.to_str_tokens("The keys", prepend_bos=False) == [" The", " keys"]
         assert causal.to_str_tokens(torch.tensor([causal.to_single_token(" keys")])) == [" keys"]
         assert len(writes(causal, 0, 1, " keys", top=3))
-        (lens,) = (logit_lens(causal, given).frame for given in [causal.to_tokens("The keys to")])
+        (lens,) = (logit_lens(causal, given).examples for given in [causal.to_tokens("The keys to")])
         assert len(lens)
 
     def test_a_report_says_so(self, causal):

@@ -38,7 +38,8 @@ ERASURE = "interp erasure report"
 CALIBRATION = "interp calibration report"
 CARD = "interp head card"
 ATTENTION = "interp attention report"
-FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, ERASURE, CALIBRATION, CARD, ATTENTION)
+RESIDUAL = "interp residual report"
+FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, ERASURE, CALIBRATION, CARD, ATTENTION, RESIDUAL)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 

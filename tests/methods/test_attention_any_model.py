@@ -200,7 +200,7 @@ PASSAGES = [
 def test_gap(models, tmp_path):
     """The official F1 of each head: answers are A where the pronoun attends more to it than to B."""
     path, other = (write(tmp_path / f"{each}.tsv", *PASSAGES) for each in ("scored", "choosing"))
-    frames = [gap(each, path, choose_on=other).frame for each in (models.bridge, models.ours)]
+    frames = [gap(each, path, choose_on=other).summary() for each in (models.bridge, models.ours)]
     pd.testing.assert_frame_equal(*frames, atol=BOUND, rtol=0)
     hits, n_right = {}, 0
     for line in PASSAGES:
@@ -237,7 +237,7 @@ def test_the_protocol_alone_is_enough(models, tmp_path):
     for run in (
         lambda model: attend(model, documents, ["dep", "coref"]).summary(),
         lambda model: function_heads(model, n_rows=2).summary(),
-        lambda model: gap(model, path, choose_on=other).frame,
+        lambda model: gap(model, path, choose_on=other).summary(),
     ):
         pd.testing.assert_frame_equal(run(plain), run(models.bridge))
 

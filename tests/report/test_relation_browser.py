@@ -57,7 +57,9 @@ def test_heads_sort_by_their_excess(open_file, page_file):
     heading = table.locator("thead th", has=page.get_by_text("excess, points", exact=True))
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
-    values = [float(each.split(" [")[0]) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()]
+    values = [
+        float(each.split(" [")[0]) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()
+    ]
     assert values == sorted(values)
     assert len(set(values)) > 5
 
