@@ -13,7 +13,7 @@ import pandas as pd
 class Result:
     """Base of every result.
 
-    A result is shown by the module of ``interp.report`` that its class names as `shown_by` (of a class elsewhere, any
+    A result is shown by the module of the room ``report`` that its class names as `shown_by` (of a class elsewhere, any
     module by its full name): the same sections become the page that ``save`` writes, and what a notebook shows.
 
     Attributes:

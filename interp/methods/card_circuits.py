@@ -22,7 +22,7 @@ from interp.model.loading.modules import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.options import Head
 from interp.residual.circuits import copying_score, ov_circuit, qk_circuit
-from interp.residual.logit_lens import token_texts
+from interp.residual.readout import token_texts
 from interp.tasks.task import EncodedExample, Task
 
 COLUMNS = ("word", "role", "n_examples", "circuit", "place", "token", "text", "score")
