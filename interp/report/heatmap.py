@@ -124,6 +124,16 @@ class Heatmap:
     hatched: tuple[tuple[str, str], ...]
 
 
+def head_grid(
+    cells: pd.DataFrame, cell: Callable[[pd.Series], Cell], hatched: tuple[tuple[str, str], ...] = ()
+) -> Heatmap:
+    """Layers down, heads across, with what `cell` makes of each row; every layer has the same heads."""
+    rows = cells.set_index(["layer", "head"], drop=False)
+    layers, heads = (sorted(cells[name].unique()) for name in ("layer", "head"))
+    drawn = tuple((str(layer), tuple(cell(rows.loc[(layer, head)]) for head in heads)) for layer in layers)
+    return Heatmap("Layer", tuple(f"head {head}" for head in heads), drawn, hatched)
+
+
 def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> Heatmap:
     """Colour one task's values of `frame`, layers down and heads across.
 

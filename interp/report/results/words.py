@@ -61,7 +61,8 @@ def measured(result: Any, columns: Sequence[str], figure: str, made_by: str) -> 
     """
     require(result, ("examples", "summary", "provenance"), figure, made_by)
     require_rows(result.examples, columns, figure, made_by)
-    return result.summary()  # type: ignore[no-any-return]
+    table: pd.DataFrame = result.summary()
+    return table
 
 
 def position_names(positions: Sequence[int], tokens: Sequence[str] | None) -> list[str]:
