@@ -39,10 +39,11 @@ class LensReading(Result):
     the model's own output is made of.
 
     Attributes:
-        examples: One row a boundary and token: ``depth``, ``example``, ``pos``, ``token`` (the id read there),
-            ``next_token`` (the one that follows; missing where it is not known), its ``rank`` (how many tokens have a
-            larger logit; 0 is the first guess) and ``log_prob`` (nats), the distribution's ``entropy`` (nats), and
-            ``kl``, ``sum p (log p - log q)`` in nats, of the model's own distribution ``p`` from this ``q``.
+        examples: One row a boundary and token: ``depth``, ``example``, ``pos``, ``token`` (the id read there), its
+            ``text`` (None without a tokenizer), ``next_token`` (the one that follows; missing where it is not known),
+            its ``rank`` (how many tokens have a larger logit; 0 is the first guess) and ``log_prob`` (nats), the
+            distribution's ``entropy`` (nats), and ``kl``, ``sum p (log p - log q)`` in nats, of the model's own
+            distribution ``p`` from this ``q``.
         provenance: How it was made.
         top: One row a boundary, token and likely next token: ``depth``, ``example``, ``pos``, ``place`` (from 0),
             ``token``, ``text`` (None without a tokenizer), ``log_prob`` (nats).
@@ -96,7 +97,7 @@ def logit_lens(
     following = _following(model, tokens, mask, answer)[mask]
     example, pos = mask.nonzero().T.cpu().numpy()
     read = pd.DataFrame({"example": example, "pos": pos, "token": tokens[mask].cpu().numpy()})
-    read["next_token"] = _known(following, following)
+    read["text"], read["next_token"] = token_texts(model, tokens[mask]), _known(following, following)
     streams = boundary_streams(model, tokens, mask)
     final = log_probabilities(read_out(model, streams[-1])[mask])
     frames, tops = [], []
@@ -109,7 +110,7 @@ def logit_lens(
     examples, listed = pd.concat(frames, ignore_index=True), pd.concat(tops, ignore_index=True)
     how = {**model_provenance(model), "lens": "logit lens" if translate is None else "translated", "top": top}
     return LensReading(
-        examples[[*PLACES, "token", "next_token", *MEASURES]],
+        examples[[*PLACES, "token", "text", "next_token", *MEASURES]],
         {**how, "n_prompts": len(tokens), "n_tokens": len(read)},
         listed[[*PLACES, "place", "token", "text", "log_prob"]],
     )

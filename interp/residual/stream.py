@@ -28,6 +28,7 @@ from interp.model.devices import documented
 from interp.model.loading.modules import require_ours
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
+from interp.residual.readout import token_texts
 from interp.result import Result
 from interp.shapes import PaddingMask, Residual, Tokens
 
@@ -45,7 +46,8 @@ class ResidualStream(Result):
 
     Attributes:
         examples: One row per component, prompt and token; padding has none. Columns: ``label``, ``kind``, ``layer``,
-            ``head``, ``example``, ``pos`` and ``norm``, the Euclidean norm of what the component writes there.
+            ``head``, ``example``, ``pos``, ``text`` (of the token; None without a tokenizer) and ``norm``, the
+            Euclidean norm of what the component writes there.
         provenance: How it was made.
         components: ``[component batch pos d_model]``; they sum to ``total``.
         labels: One row a component: ``label`` (such as ``L1H2``), ``kind`` (``embedding``, ``position``,
@@ -115,7 +117,8 @@ def residual_stream(
     labels = pd.DataFrame([part[:4] for part in parts], columns=COMPONENT).astype({"layer": "Int64", "head": "Int64"})
     components = torch.stack([part[4] for part in parts])
     how = {**model_provenance(model), "n_prompts": len(tokens), "n_tokens": int(mask.sum())}
-    return ResidualStream(_norms(components, labels, mask), how, components, labels, cache[last], tokens, mask)
+    examples = _norms(components, labels, mask, token_texts(model, tokens[mask]))
+    return ResidualStream(examples, how, components, labels, cache[last], tokens, mask)
 
 
 @named_arguments
@@ -149,14 +152,17 @@ def _parts(model: HookedTransformer, cache: ActivationCache) -> Iterator[Part]:
 
 
 def _norms(
-    components: Float[Tensor, "component batch pos d_model"], labels: pd.DataFrame, mask: PaddingMask
+    components: Float[Tensor, "component batch pos d_model"],
+    labels: pd.DataFrame,
+    mask: PaddingMask,
+    texts: list[str | None],
 ) -> pd.DataFrame:
     """One row a component and token: how large what it writes is."""
     sizes = components.float().norm(dim=-1).cpu()
     example, pos = (each.cpu() for each in mask.nonzero(as_tuple=True))
     rows = labels.loc[labels.index.repeat(len(example))].reset_index(drop=True)
     places = {"example": example.repeat(len(labels)).numpy(), "pos": pos.repeat(len(labels)).numpy()}
-    return rows.assign(**places, norm=sizes[:, example, pos].flatten().numpy())
+    return rows.assign(**places, text=texts * len(labels), norm=sizes[:, example, pos].flatten().numpy())
 
 
 def _require_complete(model: HookedTransformer, cache: ActivationCache, total: Residual) -> None:

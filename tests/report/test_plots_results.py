@@ -1,6 +1,6 @@
 """The figures of results hold the results' numbers: dots at the estimates, lines over the intervals, bars that sum."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -144,6 +144,9 @@ def test_a_lens_shows_its_first_guess_with_its_probability():
     framed = [patch.get_xy() for patch in ax.patches if not patch.get_fill()]
     assert framed == [(0, 0)]
     assert [text.get_text() for text in plots.logit_lens(reading(None)).axes[0].texts] == ["#7"] * 4
+    assert [text.get_text() for text in plots.logit_lens(reading()).axes[0].get_xticklabels()] == ["0", "1"]
+    own = replace(reading(), examples=reading().examples.assign(text=["BOS", " The"] * 2))
+    assert [text.get_text() for text in plots.logit_lens(own).axes[0].get_xticklabels()] == ["BOS", "The"]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def logit_lens(reading: Any, *, example: int = 0, tokens: Sequence[str] | None =
     Args:
         reading: What ``interp.residual.logit_lens.logit_lens`` returns.
         example: Which prompt.
-        tokens: The text at each position, with padding where there is some; None for numbers.
+        tokens: The text at each position, with padding where there is some, in place of those of the tokenizer.
 
     Raises:
         InputError: It is no such reading, has no such prompt, fewer texts than positions, or a prompt of more than 60
@@ -63,7 +63,7 @@ def logit_lens(reading: Any, *, example: int = 0, tokens: Sequence[str] | None =
     size = (1.9 + 0.72 * log_prob.shape[1], 1.5 + 0.36 * len(log_prob))
     figure = Figure(figsize=(max(4.0, size[0]), max(2.2, size[1])), dpi=150, layout="constrained")
     ax = figure.subplots()
-    named = np.exp(log_prob.astype(float)).set_axis(position_names(log_prob.columns.tolist(), tokens), axis=1)
+    named = np.exp(log_prob.astype(float)).set_axis(position_names(own, log_prob.columns.tolist(), tokens), axis=1)
     palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
     draw_table(ax, named, cmap=palette, vmin=0.0, vmax=1.0, annotate=False, cbar=True, label="probability")
     ax.set_aspect("auto")

@@ -26,7 +26,7 @@ def stream(stream: Any, *, example: int = 0, tokens: Sequence[str] | None = None
     Args:
         stream: What ``interp.residual_stream`` returns.
         example: Which prompt.
-        tokens: The text at each position; None for numbers.
+        tokens: The text at each position, in place of those that the model's tokenizer gives.
 
     Raises:
         InputError: It is no such stream, has no such prompt, fewer texts than positions, or a prompt of more than 80
@@ -43,7 +43,7 @@ def stream(stream: Any, *, example: int = 0, tokens: Sequence[str] | None = None
         raise InputError(f"stream: expected a prompt of {_MOST_TOKENS} tokens at most, got {table.shape[1]}")
     largest = table.max(axis=1).nlargest(_MOST_COMPONENTS).index
     table = table.loc[[label for label in order if label in set(largest)]]
-    table.columns = pd.Index(position_names(list(table.columns), tokens))
+    table.columns = pd.Index(position_names(own, list(table.columns), tokens))
     size = (max(4.4, 0.42 * table.shape[1] + 2.4), 0.22 * len(table) + 1.7)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     ax = figure.subplots()
@@ -53,7 +53,7 @@ def stream(stream: Any, *, example: int = 0, tokens: Sequence[str] | None = None
     ax.set_aspect("auto")
     ax.tick_params(axis="x", rotation=90 if max(map(len, table.columns)) > 3 else 0)
     ax.tick_params(labelsize=7.5)
-    ax.set(xlabel="" if tokens else "position", ylabel="")
+    ax.set(xlabel="", ylabel="")
     few = "" if len(order) == len(table) else f"; the {len(table)} largest of {len(order)}"
     wrapped_title(ax, f"what each component writes to the residual stream{few}")
     return figure

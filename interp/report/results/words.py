@@ -65,10 +65,14 @@ def measured(result: Any, columns: Sequence[str], figure: str, made_by: str) -> 
     return table
 
 
-def position_names(positions: Sequence[int], tokens: Sequence[str] | None) -> list[str]:
-    """The text at each position, or its number where no texts are given; refuses fewer texts than positions."""
+def position_names(rows: pd.DataFrame, positions: Sequence[int], tokens: Sequence[str] | None) -> list[str]:
+    """The text at each position: that of `tokens`, or of the `rows` of one prompt; its number where neither has any.
+
+    Refuses fewer texts than positions.
+    """
     if tokens is None:
-        return [str(each) for each in positions]
+        known = {} if "text" not in rows else rows.drop_duplicates("pos").set_index("pos")["text"].dropna()
+        return [token_text(known[each]) if each in known else str(each) for each in positions]
     if isinstance(tokens, str) or len(tokens) <= max(positions):
         raise InputError(f"tokens: expected a text for each position up to {max(positions)}, got {len(tokens)}")
     return [token_text(tokens[each]) for each in positions]
