@@ -132,7 +132,7 @@ class TestAnEncoder:
 
     def test_a_masked_task_is_measured_as_the_model_was_trained(self, encoder, bert):
         task = self.task(encoder.tokenizer)
-        base = interp.ablate(encoder, task, replacement="zero").frame["base"].iloc[0]
+        base = interp.ablate(encoder, task, replacement="zero").examples["base"].iloc[0]
         theirs = BertForMaskedLM.from_pretrained(bert, dtype=torch.float64).eval()
         tokens = encoder.tokenizer(f"{SENTENCE} [MASK]", return_tensors="pt")["input_ids"]
         with torch.no_grad():
@@ -145,7 +145,7 @@ class TestAnEncoder:
     def test_engine_and_reference_agree_where_the_answer_is_not_the_last_position(self, encoder):
         found = interp.ablate(encoder, self.task(encoder.tokenizer), replacement="zero")
         assert found.provenance["audit"]["largest_difference"] < 1e-6
-        assert (found.frame["status"] == "changed").all()
+        assert (found.examples["status"] == "changed").all()
 
     def test_random_tokens_said_twice(self, encoder):
         (row,) = repeated(encoder, 1, seed=0)
@@ -175,11 +175,11 @@ def test_a_causal_model_with_an_encoder_s_tokenizer_reads_prompts_without_an_end
     task = interp.encode_task([interp.MinimalPair(example, None, cluster=each) for each in "ab"], **how)
     assert task.examples[0].after == (2,)
     assert as_task(task, model, n=None, seed=0).examples[0].after == ()
-    found = interp.ablate(model, task, replacement="mean").frame["effect"]
+    found = interp.ablate(model, task, replacement="mean").examples["effect"]
     cut = replace(task.examples[0], after=())
     units, *references = (tuple(replace(unit, item=cut) for unit in some) for some in (task.units, *task.references))
     expected = interp.ablate(model, replace(task, units=units, references=tuple(references)), replacement="mean")
-    assert found.tolist() == expected.frame["effect"].tolist()
+    assert found.tolist() == expected.examples["effect"].tolist()
 
 
 class TestATokenizerWithoutBOS:
@@ -193,14 +193,14 @@ class TestATokenizerWithoutBOS:
         how = {"name": "own", "description": "One.", "metric": "logit_difference", "tokenizer": causal.tokenizer}
         task = interp.encode_task([interp.MinimalPair(example, None, cluster="a")], **how)
         assert (task.examples[0].prompt, task.examples[0].n_before) == (tuple(row), 0)
-        assert len(interp.ablate(causal, task, replacement="zero").frame) == 6
+        assert len(interp.ablate(causal, task, replacement="zero").examples) == 6
         assert len(repeated(causal, 1, seed=0)[0]) % 2 == 0
 
     def test_what_needs_none_works_without(self, causal):
         assert causal.to_str_tokens("The keys", prepend_bos=False) == [" The", " keys"]
         assert causal.to_str_tokens(torch.tensor([causal.to_single_token(" keys")])) == [" keys"]
-        assert len(writes(causal, 0, 1, " keys", top=3))
-        (lens,) = (logit_lens(causal, given).frame for given in [causal.to_tokens("The keys to")])
+        assert len(writes(causal, 0, 1, " keys", top=3).summary())
+        (lens,) = (logit_lens(causal, given).examples for given in [causal.to_tokens("The keys to")])
         assert len(lens)
 
     def test_a_report_says_so(self, causal):

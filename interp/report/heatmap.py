@@ -123,6 +123,16 @@ class Heatmap:
     hatched: tuple[tuple[str, str], ...]
 
 
+def head_grid(
+    cells: pd.DataFrame, cell: Callable[[pd.Series], Cell], hatched: tuple[tuple[str, str], ...] = ()
+) -> Heatmap:
+    """Layers down, heads across, with what `cell` makes of each row; every layer has the same heads."""
+    rows = cells.set_index(["layer", "head"], drop=False)
+    layers, heads = (sorted(cells[name].unique()) for name in ("layer", "head"))
+    drawn = tuple((str(layer), tuple(cell(rows.loc[(layer, head)]) for head in heads)) for layer in layers)
+    return Heatmap("Layer", tuple(f"head {head}" for head in heads), drawn, hatched)
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why a place has no number: one character for tables, a hatch for figures, and what it means."""
@@ -232,7 +242,7 @@ class Grid:
         return Cell(text, symbol, paint(float(text) - self.start, self.palette, bound=self.bound).style, title)
 
 
-def head_grid(
+def grid_of_heads(
     frame: pd.DataFrame, task: str, column: str, titles: Sequence[str], verdicts: Mapping[str, Verdict], **colours: Any
 ) -> Grid:
     """A column of one task's heads, layers down and heads across, with their ``verdict``.
@@ -253,4 +263,4 @@ def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> He
         number = "not testable" if pd.isna(value) else decimal(value)
         titles.append(f"Head {layer}.{head}: {number}" + (f" ({verdict})" if verdict in VERDICTS else ""))
     bound, reasons = reach(frame.loc[frame["task"] == task, column]), missing("not testable")
-    return head_grid(frame, task, column, titles, VERDICTS, palette=palette, bound=bound, reasons=reasons).heatmap()
+    return grid_of_heads(frame, task, column, titles, VERDICTS, palette=palette, bound=bound, reasons=reasons).heatmap()

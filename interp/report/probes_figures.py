@@ -15,7 +15,7 @@ from interp.errors import InputError
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import LINE, Draws, Figure, chosen, despined, require, short, wrapped_title
 from interp.report.heads_frames import Verdict
-from interp.report.heatmap import Grid, head_grid
+from interp.report.heatmap import Grid, grid_of_heads
 from interp.report.probes_words import (
     CONTROL_NAMES,
     ENCODES,
@@ -107,7 +107,7 @@ def map_of_heads(result: Any, column: str) -> Grid:
     start, bound = scale_of(result, column)
     titles = [_said(result, row, column, row["verdict"]) for _, row in result.cells.iterrows()]
     frame = result.cells.assign(task="")
-    return head_grid(frame, "", column, titles, VERDICTS, palette="attention", start=start, bound=bound)
+    return grid_of_heads(frame, "", column, titles, VERDICTS, palette="attention", start=start, bound=bound)
 
 
 def controls_grid(result: Any) -> Grid:

@@ -172,8 +172,9 @@ def left_out(provenance: Mapping[str, Any]) -> list[str]:
     return [f"Left out: {what}: {reason}." for what, reason in provenance.get("left_out", {}).items()]
 
 
-def about(provenance: Mapping[str, Any], evidence: str) -> tuple[str, ...]:
+def about(provenance: Mapping[str, Any], evidence: str, *, intervals: bool = True) -> tuple[str, ...]:
     """The header's facts: the model, how much was measured, the intervals' level, the version and the date."""
     model = str(provenance.get("model", ""))
-    facts = [f"Model {model if len(model) <= 80 else shown(model)}" if model else "", evidence, "95 % intervals"]
+    named = f"Model {model if len(model) <= 80 else shown(model)}" if model else ""
+    facts = [named, evidence, "95 % intervals" if intervals else ""]
     return (*filter(None, facts), f"interp {version('interp')}", date.today().isoformat())

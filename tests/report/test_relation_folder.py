@@ -7,7 +7,6 @@ import pytest
 from synthetic_relations import TO_HEAD, maps_of, scoring
 
 from interp.errors import OutputError
-from interp.report import relations as folder_module
 
 FILES = {
     *("relations.csv", "relations.parquet", "heads.csv", "heads.parquet", "examples.parquet", "report.html"),
@@ -60,7 +59,7 @@ def test_a_failure_leaves_an_older_report_as_it_was(tmp_path, monkeypatch, error
     def fail(*_args, **_options):
         raise error
 
-    monkeypatch.setattr(folder_module, "write_manifest", fail)
+    monkeypatch.setattr("interp.report.folder.write_manifest", fail)
     with pytest.raises(type(error)):
         scoring().save(out, command="newer")
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"
