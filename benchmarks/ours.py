@@ -17,9 +17,9 @@ from interp.interventions.engine.plan import Sizes
 from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import Measured
-from interp.interventions.provenance import model_provenance
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches
+from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.tasks.task import EncodedExample
 

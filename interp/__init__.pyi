@@ -11,7 +11,7 @@ from interp.model.folding import fold_layer_norm as fold_layer_norm
 from interp.model.loading import load_model as load_model
 from interp.model.loading import save_model as save_model
 from interp.model.transformer import HookedTransformer as HookedTransformer
-from interp.residual.lens import direct_logit_attribution as direct_logit_attribution
+from interp.residual.stream import direct_logit_attribution as direct_logit_attribution
 from interp.residual.stream import residual_stream as residual_stream
 from interp.runs.run import Run as Run
 from interp.tasks.catalogue import list_tasks as list_tasks

@@ -15,7 +15,7 @@ What a call returned, and its figures:
 - ``interp.residual_stream``: ``stream``
 - ``interp.direct_logit_attribution``: ``logit_attribution``
 - ``model.run_with_cache``: ``attention_pattern``, ``attention_arcs``; in a notebook ``attention_words``, which is HTML
-- ``logit_lens``: ``logit_lens``
+- ``logit_lens``, ``compare_lenses``: ``logit_lens``, ``lenses``
 - ``head_card``: ``card``, ``card_paths``
 - ``calibrate``: ``calibration``
 - ``task_attention``, ``attribute``: ``task_attention``, ``estimates``
@@ -36,7 +36,7 @@ from interp.report.notebook import attention_words
 from interp.report.probes_figures import probe_map, probes
 from interp.report.relations_figures import relation_baselines, relations
 from interp.report.results.estimates import estimates, screen
-from interp.report.results.lens import logit_lens
+from interp.report.results.lens import lenses, logit_lens
 from interp.report.results.pairs import pairs
 from interp.report.results.replacements import replacements
 from interp.report.results.self_repair import self_repair
@@ -55,6 +55,7 @@ __all__ = [
     "greedy",
     "head_map",
     "heads",
+    "lenses",
     "logit_attribution",
     "logit_lens",
     "overview",

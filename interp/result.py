@@ -13,8 +13,8 @@ import pandas as pd
 class Result:
     """Base of every result.
 
-    A result is shown by the module of ``interp.report`` that its class names as `shown_by`: the same sections become
-    the page that ``save`` writes, and what a notebook shows.
+    A result is shown by the module of the room ``report`` that its class names as `shown_by` (of a class elsewhere, any
+    module by its full name): the same sections become the page that ``save`` writes, and what a notebook shows.
 
     Attributes:
         examples: One row per cell and example.
@@ -78,4 +78,9 @@ def _same(one: Any, other: Any) -> bool:
         return type(one) is type(other) and len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return bool(np.array_equal(one, other, equal_nan=True))
+    if hasattr(one, "detach") and hasattr(other, "detach"):  # tensors, of which this module need not know more
+        if (one.shape, one.dtype) != (other.shape, other.dtype):
+            return False
+        here = other.to(one.device)
+        return bool(((one == here) | ((one != one) & (here != here))).all())
     return bool(one == other or (one != one and other != other))  # NaN

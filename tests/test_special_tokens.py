@@ -13,9 +13,9 @@ from transformers import BertForMaskedLM, BertTokenizer, PreTrainedTokenizerFast
 
 import interp
 from interp.errors import InputError
-from interp.interventions.provenance import model_provenance
 from interp.methods.function_heads import repeated
 from interp.methods.task_arguments import as_task
+from interp.model.provenance import model_provenance
 from interp.residual.circuits import writes
 from interp.residual.logit_lens import logit_lens
 from interp.special_tokens import shown_around, special_around
@@ -199,8 +199,8 @@ class TestATokenizerWithoutBOS:
     def test_what_needs_none_works_without(self, causal):
         assert causal.to_str_tokens("The keys", prepend_bos=False) == [" The", " keys"]
         assert causal.to_str_tokens(torch.tensor([causal.to_single_token(" keys")])) == [" keys"]
-        assert len(writes(causal, 0, 1, " keys", top=3))
-        (lens,) = (logit_lens(causal, given).frame for given in [causal.to_tokens("The keys to")])
+        assert len(writes(causal, 0, 1, " keys", top=3).summary())
+        (lens,) = (logit_lens(causal, given).examples for given in [causal.to_tokens("The keys to")])
         assert len(lens)
 
     def test_a_report_says_so(self, causal):

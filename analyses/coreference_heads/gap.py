@@ -19,26 +19,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from analyses.coreference_heads.gap_figure import gap_glance
 from analyses.coreference_heads.gap_reader import GapItem, read_gap
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
-from interp.interventions.provenance import model_provenance
 from interp.interventions.sweep import Progress
-from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.words import ReadingRow, WordAttention, read_words, with_offsets
 from interp.model.devices import documented
 from interp.model.positions import looks_back_only
-from interp.report.glance import as_html
+from interp.model.provenance import model_provenance
 from interp.residual.collecting import batched
+from interp.result import Result
 from interp.special_tokens import special_around
 from interp.tasks.alignment import NONE, align_words, require_fast, without_special
 from interp.tasks.windows import Window
@@ -187,29 +185,35 @@ def f1_of(answers: Answers, at: int, chosen: Bool[np.ndarray, " passage"] | None
     return float(answers.hits[rows, at].sum() / named) if named else float("nan")
 
 
-@dataclass(frozen=True, repr=False)
-class GapResult(InOneLine):
+@dataclass(frozen=True, eq=False, repr=False)
+class GapResult(Result):
     """How well heads and rules resolve GAP's pronouns.
 
     Attributes:
-        frame: One row per head and rule: ``name`` (``L.H`` or the rule's), ``layer``, ``head``, ``f1``,
-            ``f1_masculine``, ``f1_feminine``, ``bias``, ``accuracy`` (share of the passages with an antecedent whose
-            answer is right), ``f1_choosing`` (on the file that chose), ``chosen``.
+        examples: One row per head or rule and passage: ``name``, ``example``, ``page``, ``hit`` (whether its answer is
+            right) and ``named`` (half of what is answered and what is right: F1 is hits by these).
+        provenance: How the numbers were made.
+        cells: What ``summary()`` gives.
         best: Of the chosen head: ``f1`` with its interval ``low``, ``high`` (95 %, pages resampled), ``baseline`` and
             ``f1_baseline``, ``accuracy``, ``accuracy_baseline`` and their difference ``excess`` with ``excess_low``,
             ``excess_high`` and ``p`` (one-sided, pages resampled), ``f1_random_head``, ``n`` and ``n_pages``.
         left_out: Passages that were not scored, by reason.
-        provenance: How the numbers were made.
     """
 
-    frame: pd.DataFrame
+    cells: pd.DataFrame
     best: Mapping[str, Any]
     left_out: Mapping[str, int]
-    provenance: Mapping[str, Any]
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        return as_html(gap_glance(self))
+    shown_by: ClassVar[str] = "analyses.coreference_heads.gap_figure"
+
+    def summary(self) -> pd.DataFrame:
+        """One row per head and rule.
+
+        Columns: ``name`` (``L.H`` or the rule's), ``layer``, ``head``, ``f1``, ``f1_masculine``, ``f1_feminine``,
+        ``bias``, ``accuracy`` (share of the passages with an antecedent whose answer is right), ``f1_choosing`` (on the
+        file that chose), ``chosen``.
+        """
+        return self.cells
 
 
 @documented
@@ -256,7 +260,15 @@ def gap(
         "files": [str(choose_on), str(path)],
         "seed": seed,
     }
-    return GapResult(frame, _best(scored, frame, head, rule, shape, seed), dict(scored.left_out), how)
+    best = _best(scored, frame, head, rule, shape, seed)
+    return GapResult(_examples(scored, frame["name"]), how, frame, best, dict(scored.left_out))
+
+
+def _examples(answers: Answers, names: pd.Series) -> pd.DataFrame:
+    n_passages, n_names = answers.hits.shape
+    passages = {"example": np.arange(n_passages).repeat(n_names), "page": np.repeat(answers.pages, n_names)}
+    columns = {"name": np.tile(names, n_passages), **passages}
+    return pd.DataFrame({**columns, "hit": answers.hits.ravel() == 1, "named": answers.named.ravel()})
 
 
 def _frame(answers: Answers, before: Sequence[float], chosen: int, shape: tuple[int, int]) -> pd.DataFrame:

@@ -7,8 +7,9 @@ import pandas as pd
 
 from interp.report.dots import Dots, dots_figure
 from interp.report.drawing import Figure, require, require_rows
-from interp.report.glance import Glance, numbers
-from interp.report.words import estimate, percent
+from interp.report.sections import Page, Picture, Sentences, Table
+from interp.report.tables import Column, columns_of
+from interp.report.words import about, counted, estimate, percent
 
 _MADE_BY = "analyses.coreference_heads.gap.gap"
 _COLUMNS = ("name", "layer", "f1", "f1_masculine", "f1_feminine", "chosen")
@@ -24,8 +25,8 @@ def gap_figure(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("frame", "best", "left_out"), "gap", _MADE_BY)
-    frame = require_rows(result.frame, _COLUMNS, "gap", _MADE_BY)
+    require(result, ("cells", "best", "left_out"), "gap", _MADE_BY)
+    frame = require_rows(result.cells, _COLUMNS, "gap", _MADE_BY)
     shown = _shown(frame).head(_MOST + int(frame["layer"].isna().sum()))
     ends = {name: np.where(shown["chosen"], result.best[name], np.nan) for name in ("low", "high")}
     drawn = {"all": pd.DataFrame({"estimate": shown["f1"].to_numpy(dtype=float), **ends})}
@@ -39,9 +40,9 @@ def gap_figure(result: Any) -> Figure:
     return dots_figure(Dots(rows, drawn, "F1 (with the chosen head's 95 % interval)", title, origin=None))
 
 
-def gap_glance(result: Any) -> Glance:
-    """What a notebook shows of it."""
-    best, table = result.best, _shown(result.frame)
+def page_of(result: Any) -> Page:
+    """What a notebook shows of it, and what it is saved as."""
+    best, table = result.best, _shown(result.cells)
     excess = estimate(best["excess"], best["excess_low"], best["excess_high"], "")
     f1 = estimate(best["f1"], best["low"], best["high"], "")
     said = [
@@ -53,25 +54,23 @@ def gap_glance(result: Any) -> Glance:
     left_out = {reason: n for reason, n in result.left_out.items() if n}
     if left_out:
         said.append(f"Not scored: {', '.join(f'{n:,} {reason}' for reason, n in left_out.items())}.")
-    shown = pd.DataFrame(
-        {
-            "head or rule": table["name"],
-            "F1": numbers(table["f1"]),
-            "masculine": numbers(table["f1_masculine"]),
-            "feminine": numbers(table["f1_feminine"]),
-            "bias": numbers(table["bias"]),
-            "chosen": ["●" if each else "" for each in table["chosen"]],
-        }
+    columns = [Column("name", "head or rule"), Column("f1", "F1"), Column("f1_masculine", "masculine")]
+    columns += [Column("f1_feminine", "feminine"), *columns_of("bias", "chosen")]
+    shown = table.assign(chosen=["●" if each else "" for each in table["chosen"]])
+    sections = (
+        Picture("Figure", "gap", lambda: gap_figure(result), "F1 of heads and rules", inline=True),
+        Sentences("Findings", said),
+        Table("Heads and rules", "Rules, then the chosen head, then the others by their F1", shown, columns, "gap.csv"),
     )
-    return Glance(
-        "GAP",
-        said,
-        shown,
-        len(table),
-        ".frame",
-        result.provenance,
-        "gap_figure(result)",
-        lambda: gap_figure(result),
+    return Page(
+        title="GAP",
+        kind="attention",
+        sections=sections,
+        provenance=result.provenance,
+        about=about(result.provenance, counted(best["n"], "passage")),
+        call="gap_figure(result)",
+        frames={"gap": result.cells},
+        draws={"gap": lambda: gap_figure(result)},
     )
 
 

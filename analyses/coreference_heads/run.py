@@ -49,9 +49,9 @@ def on_documents(choose_on: list[Path], data: list[Path], out: Path) -> None:
 def on_gap(folder: Path, out: Path) -> None:
     """Ambiguous pronouns, by the official measure."""
     found = gap(interp.load_model("books"), folder / "gap-test.tsv", choose_on=folder / "gap-development.tsv")
-    found.frame.to_csv(out / "gap.csv", index=False)
+    found.summary().to_csv(out / "gap.csv", index=False)
     gap_figure(found).savefig(out / "gap.png", dpi=120)
-    rules = found.frame[found.frame["layer"].isna()][["name", "f1", "f1_masculine", "f1_feminine", "bias"]]
+    rules = found.summary()[found.summary()["layer"].isna()][["name", "f1", "f1_masculine", "f1_feminine", "bias"]]
     print(f"GAP: {found.left_out}\n\n{pd.Series(found.best).to_string()}\n\n{rules.round(3).to_string(index=False)}\n")
 
 

@@ -13,9 +13,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import seaborn as sns
@@ -28,8 +29,11 @@ from interp.methods.grid import part_of
 from interp.model.devices import documented
 from interp.model.loading import load_model
 from interp.report.drawing import Figure, short
-from interp.report.glance import Glance, as_html
 from interp.report.heads_frames import shown_names
+from interp.report.sections import Page, Picture, Sentences, Table
+from interp.report.tables import columns_of
+from interp.report.words import about, counted
+from interp.result import Result
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
@@ -41,36 +45,40 @@ POINTS: dict[str, Any] = {"marker": ".", "markersize": 4}
 """Of a single checkpoint, a line shows nothing."""
 
 
-@dataclass(frozen=True, repr=False)
-class Development:
+@dataclass(frozen=True, eq=False, repr=False)
+class Development(Result):
     """What was found at every step.
 
     Attributes:
-        frame: ``HeadsReport.summary()`` of every checkpoint, with its ``step`` in front.
+        examples: ``HeadsReport.examples`` of every checkpoint, with its ``step`` in front.
+        provenance: That of the last report.
+        cells: Likewise ``HeadsReport.summary()``.
         tasks: Likewise ``HeadsReport.tasks``.
         last: The report of the last checkpoint.
         unjudged: The steps that were left when it was interrupted; none where it was not.
     """
 
-    frame: pd.DataFrame
+    cells: pd.DataFrame
     tasks: pd.DataFrame
     last: HeadsReport
     unjudged: tuple[int, ...] = ()
 
+    shown_by: ClassVar[str] = "analyses.development.development"
+
     def __repr__(self) -> str:
         begun, left = self.begins(), f", {len(self.unjudged)} not judged" if self.unjudged else ""
-        steps = f"{self.frame['step'].nunique()} steps{left}"
+        steps = f"{self.cells['step'].nunique()} steps{left}"
         return f"Development({steps}, {len(begun)} heads that track something at the end)"
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: since when the heads track that track at the end."""
-        return as_html(development_glance(self))
+    def summary(self) -> pd.DataFrame:
+        """One row per step, task, layer and head."""
+        return self.cells
 
     def begins(self) -> pd.DataFrame:
         """From when on each head tracks: ``task, layer, head, step``, for those that do at the last checkpoint."""
-        steps = sorted(self.frame["step"].unique())
+        steps = sorted(self.cells["step"].unique())
         found = []
-        for (task, layer, head), rows in self.frame.groupby(["task", "layer", "head"], sort=False):
+        for (task, layer, head), rows in self.cells.groupby(["task", "layer", "head"], sort=False):
             tracks = rows.set_index("step")["verdict"].isin(TRACKING).reindex(steps, fill_value=False)
             since = [step for step in steps if tracks.loc[step:].all()]
             if since:
@@ -126,9 +134,12 @@ def development(
         if not reports:
             raise
         warnings.warn("interrupted: the result holds the steps that were judged", RuntimeWarning, stacklevel=2)
-    frame = pd.concat([_at(step, each.summary()) for step, each in reports.items()], ignore_index=True)
-    described = pd.concat([_at(step, each.tasks) for step, each in reports.items()], ignore_index=True)
-    return Development(frame, described, reports[max(reports)], tuple(steps[len(reports) :]))
+    last, left = reports[max(reports)], tuple(steps[len(reports) :])
+    examples, cells, described = (
+        pd.concat([_at(step, table(each)) for step, each in reports.items()], ignore_index=True)
+        for table in (attrgetter("examples"), HeadsReport.summary, attrgetter("tasks"))
+    )
+    return Development(examples, last.provenance, cells, described, last, left)
 
 
 def _at(step: int, frame: pd.DataFrame) -> pd.DataFrame:
@@ -142,7 +153,7 @@ def partial_note(development: Development) -> str:
     left = development.unjudged
     if not left:
         return ""
-    judged = development.frame["step"].nunique()
+    judged = development.cells["step"].nunique()
     return (
         f"Partial: it was interrupted after {judged} of {judged + len(left)} checkpoints; "
         f"step {left[0]:,} and later ones were not judged."
@@ -151,7 +162,7 @@ def partial_note(development: Development) -> str:
 
 def development_table(development: Development) -> pd.DataFrame:
     """One row a step: how often the model is right on each task, and the heads that track it."""
-    frame, tasks = development.frame, development.tasks
+    frame, tasks = development.cells, development.tasks
     tracking = frame[frame["verdict"].isin(TRACKING)]
     names = tracking["layer"].astype(str) + "." + tracking["head"].astype(str)
     heads = names.groupby([tracking["step"], tracking["task"]]).agg(", ".join)
@@ -171,7 +182,7 @@ def development_figure(frame: pd.DataFrame, tasks: pd.DataFrame) -> Figure:
     interval of the metric does not lie above 0.
 
     Args:
-        frame: ``Development.frame``.
+        frame: ``Development.summary()``.
         tasks: ``Development.tasks``.
     """
     names = list(dict.fromkeys(frame["task"]))
@@ -208,29 +219,33 @@ def _heads(ax: Axes, frame: pd.DataFrame, column: str, *, named: bool = False) -
         ax.legend(frameon=False, fontsize=8)
 
 
-def development_glance(result: Any) -> Glance:
-    """What a notebook shows of it."""
-    begun = result.begins()
-    tasks = shown_names(list(dict.fromkeys(result.frame["task"])))
-    steps = sorted(result.frame["step"].unique())
-    shown = pd.DataFrame(
-        {
-            "head": [f"{layer}.{head}" for layer, head in zip(begun["layer"], begun["head"], strict=True)],
-            "task": begun["task"].map(tasks),
-            "since step": begun["step"].map("{:,}".format),
-        }
+def page_of(result: Any) -> Page:
+    """What a notebook shows of it, and what it is saved as: since when the heads track that track at the end."""
+    begun, draw = result.begins(), lambda: development_figure(result.cells, result.tasks)
+    tasks = shown_names(list(dict.fromkeys(result.cells["task"])))
+    steps = sorted(result.cells["step"].unique())
+    shown = begun.assign(
+        head=[f"{layer}.{head}" for layer, head in zip(begun["layer"], begun["head"], strict=True)],
+        task=begun["task"].map(tasks),
+        since_step=begun["step"].map("{:,}".format),
     )
     said = (
         f"{len(steps)} checkpoints, steps {steps[0]:,} to {steps[-1]:,}. At the last, {len(begun)} heads are "
         f"“{TRACKS}” on a task; since when, without a break:"
     )
-    return Glance(
-        f"Development: {', '.join(tasks.values())}",
-        [*filter(None, [partial_note(result)]), said],
-        shown,
-        len(begun),
-        ".begins()",
-        result.last.provenance,
-        "development_figure(result.frame, result.tasks)",
-        lambda: development_figure(result.frame, result.tasks),
+    sections = (
+        Picture("Figure", "development", draw, "Each head's attention and effect by step", inline=True),
+        Sentences("Findings", [said]),
+        Table("Heads", "The first to begin first", shown, columns_of("head", "task", "since_step"), "begins.csv"),
+    )
+    return Page(
+        title=f"Development: {', '.join(tasks.values())}",
+        kind="heads",
+        sections=sections,
+        provenance=result.provenance,
+        about=about(result.provenance, counted(len(steps), "checkpoint")),
+        cautions=tuple(filter(None, [partial_note(result)])),
+        call="development_figure(result.summary(), result.tasks)",
+        frames={"begins": begun, "cells": result.cells, "tasks": result.tasks},
+        draws={"development": draw},
     )

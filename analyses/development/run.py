@@ -38,11 +38,11 @@ def able_since(tasks: pd.DataFrame) -> pd.Series:
 def save(found: Development, out: Path) -> None:
     """The frames, the figure, the table of steps, and the last checkpoint's report in the folder ``last``."""
     out.mkdir(parents=True, exist_ok=True)
-    found.frame.to_csv(out / "development.csv", index=False)
+    found.summary().to_csv(out / "development.csv", index=False)
     found.tasks.to_csv(out / "tasks.csv", index=False)
     found.begins().to_csv(out / "begins.csv", index=False)
     development_table(found).to_csv(out / "steps.csv", index=False)
-    development_figure(found.frame, found.tasks).savefig(out / "development.png", dpi=120)
+    development_figure(found.summary(), found.tasks).savefig(out / "development.png", dpi=120)
     found.last.save(out / "last")
 
 

@@ -12,9 +12,9 @@
 Raganato & Tiedemann (2018), https://aclanthology.org/W18-5431; Clark et al. (2019), section 5.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
@@ -26,14 +26,16 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.interventions.sweep import Progress
-from interp.methods.in_one_line import InOneLine
 from interp.methods.relations.words import ReadingRow, WordAttention, read_words, with_offsets
 from interp.model.devices import documented
 from interp.model.positions import looks_back_only
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import Figure, require, require_rows
-from interp.report.glance import Glance, as_html, with_interval
+from interp.report.sections import Page, Picture, Sentences, Table
+from interp.report.tables import Column
+from interp.report.words import about, counted
 from interp.residual.collecting import batched
+from interp.result import Result
 from interp.tasks.alignment import NONE
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.treebank import ROOT
@@ -75,24 +77,20 @@ def chains(n_words: int, root: int) -> dict[str, list[int]]:
     return dict(zip(CHAINS, (before, after, towards), strict=True))
 
 
-@dataclass(frozen=True, repr=False)
-class ParseResult(InOneLine):
+@dataclass(frozen=True, eq=False, repr=False)
+class ParseResult(Result):
     """Trees from attention.
 
     Attributes:
-        frame: One row per sentence: ``document``, ``sentence``, ``n`` (words without the root), ``right`` (words with
-            their own head) and the same of each chain of neighbours.
-        heads: What the weights came from: ``layer``, ``head``, ``looks``, ``accuracy``.
+        examples: One row per sentence: ``document``, ``sentence``, ``n`` (words without the root), ``right`` (words
+            with their own head) and the same of each chain of neighbours.
         provenance: Words without tokens of their own (``n_unaligned``), sentences too long for the context.
+        heads: What the weights came from: ``layer``, ``head``, ``looks``, ``accuracy``.
     """
 
-    frame: pd.DataFrame
     heads: pd.DataFrame
-    provenance: Mapping[str, Any]
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        return as_html(parse_glance(self))
+    shown_by: ClassVar[str] = "analyses.syntax_heads.parse"
 
     @named_arguments
     def summary(self, seed: int = 0) -> pd.DataFrame:
@@ -102,7 +100,7 @@ class ParseResult(InOneLine):
             One row each: ``parse``, ``uas`` with its interval ``low``, ``high`` (95 %, documents resampled), and
             ``better`` (the attention's UAS less this one's) with ``better_low``, ``better_high``.
         """
-        summed = self.frame.drop(columns="sentence").groupby("document", sort=False).sum()
+        summed = self.examples.drop(columns="sentence").groupby("document", sort=False).sum()
         names = ["attention", *CHAINS]
         right = summed[["right", *CHAINS]].to_numpy(dtype=float)
         counts = np.repeat(summed["n"].to_numpy(dtype=float)[:, None], len(names), axis=1)
@@ -156,8 +154,8 @@ def attention_parse(
         raise InputError("attention parse: expected sentences of two words or more that fit into the context, got none")
     return ParseResult(
         pd.DataFrame([rows[number] for number in sorted(rows)]),
-        speaking,
         {"n_unaligned": n_unaligned, "too_long": dict(cutter.too_long)},
+        speaking,
     )
 
 
@@ -244,36 +242,37 @@ def parse_figure(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("frame", "heads", "summary"), "parse", _MADE_BY)
-    require_rows(result.frame, ("document", "sentence", "n", "right"), "parse", _MADE_BY)
+    require(result, ("examples", "heads", "summary"), "parse", _MADE_BY)
+    require_rows(result.examples, ("document", "sentence", "n", "right"), "parse", _MADE_BY)
     table = result.summary()
-    title = f"trees over {len(result.frame):,} sentences: words that hang on their own head"
+    title = f"trees over {len(result.examples):,} sentences: words that hang on their own head"
     return dots_figure(
         Dots(table["parse"].tolist(), {"UAS": series(table, "uas", "low", "high")}, "UAS (95 % interval)", title, None)
     )
 
 
-def parse_glance(result: Any) -> Glance:
-    """What a notebook shows of it."""
-    table = result.summary()
-    shown = pd.DataFrame(
-        {
-            "parse": table["parse"],
-            "UAS": with_interval(table, "uas", "low", "high"),
-            "attention is better by": with_interval(table, "better", "better_low", "better_high"),
-        }
-    )
+def page_of(result: Any) -> Page:
+    """What a notebook shows of it, and what it is saved as."""
+    table, sentences = result.summary(), result.examples
+    documents = counted(sentences["document"].nunique(), "document")
     said = (
-        f"{int(result.frame['n'].sum()):,} words of {len(result.frame):,} sentences in "
-        f"{result.frame['document'].nunique():,} documents, parsed by {len(result.heads)} heads."
+        f"{int(sentences['n'].sum()):,} words of {len(sentences):,} sentences in {documents}, parsed by "
+        f"{len(result.heads)} heads."
     )
-    return Glance(
-        "Trees from attention",
-        [said],
-        shown,
-        len(table),
-        ".summary()",
-        {},
-        "parse_figure(result)",
-        lambda: parse_figure(result),
+    columns = [Column("parse"), Column("uas", "UAS", "low", "high")]
+    columns += [Column("better", "attention is better by", "better_low", "better_high")]
+    sections = (
+        Picture("Figure", "parse", lambda: parse_figure(result), said, inline=True),
+        Sentences("Findings", [said]),
+        Table("Parses", "Attention, and chains of neighbours", table, columns, "parses.csv"),
+    )
+    return Page(
+        title="Trees from attention",
+        kind="attention",
+        sections=sections,
+        provenance=result.provenance,
+        about=about(result.provenance, documents),
+        call="parse_figure(result)",
+        frames={"parses": table, "heads": result.heads},
+        draws={"parse": lambda: parse_figure(result)},
     )

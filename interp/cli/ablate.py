@@ -39,7 +39,7 @@ from interp.cli.saying import say
 from interp.errors import InputError
 
 if TYPE_CHECKING:
-    from interp.report.sweep_frames import SweepFrames
+    from interp.report.sweep_cells import Swept
 
 Components = Literal["heads", "mlps", "neurons"]
 
@@ -114,7 +114,7 @@ def ablate(
     from interp.cli.memory import limited
     from interp.methods.ablation import ablate as ablate_components
     from interp.methods.task_arguments import as_predicted
-    from interp.report.sweep_frames import sweep_frames
+    from interp.report.sweep_cells import swept
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)
@@ -123,7 +123,7 @@ def ablate(
     with warnings_as_lines():
         with progress_bar("ablate") as progress:
             result = ablate_components(loaded, given, **options, progress=progress, run=run)
-        frames = sweep_frames(result)
+        frames = swept(result)
     folder = sweeps.save(result, out)
     asked = {"task": task, **which, "replacement": replacement, "metric": frames.metric}
     if as_json and head is not None:
@@ -166,13 +166,13 @@ def _at_site(
     }
 
 
-def _print_head(frames: "SweepFrames", task: str) -> None:
+def _print_head(frames: "Swept", task: str) -> None:
     """One head's effect, in words."""
     from interp.cli.terminal import records
     from interp.report.sweep_sentences import partial_sentence
     from interp.report.words import METRICS, UNITS
 
-    (row,) = records(frames.cells)
+    (row,) = records(frames.summary)
     replacement = frames.provenance["replacement"]
     interval = "no interval" if row["low"] is None else f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
     sign = "" if frames.metric == "kl_divergence" else ", a cost where it is negative"
@@ -188,8 +188,8 @@ def _print_head(frames: "SweepFrames", task: str) -> None:
         say(f"accuracy: {row['accuracy_base']:.3f} -> {row['accuracy_intervened']:.3f}")
 
 
-def _print_head_json(frames: "SweepFrames", asked: dict[str, Any], facts: dict[str, Any]) -> None:
+def _print_head_json(frames: "Swept", asked: dict[str, Any], facts: dict[str, Any]) -> None:
     from interp.cli.terminal import print_json, records
 
-    (row,) = records(frames.cells)
+    (row,) = records(frames.summary)
     print_json({**asked, **row, **facts})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from interp.methods.dossier import HeadsReport
-    from interp.report.sweep_frames import SweepFrames
+    from interp.report.sweep_cells import Swept
     from interp.tasks.task import Task
 
 MOST_UNITS = 2_000
@@ -84,7 +84,7 @@ def after_head(name: str, task: "Task", model: str | None, written: bool) -> Nex
     return _travel(task, model)
 
 
-def after_sweep(frames: "SweepFrames", task: "Task", model: str | None, metric: str | None) -> Next:
+def after_sweep(frames: "Swept", task: "Task", model: str | None, metric: str | None) -> Next:
     """The strongest cell's head; of cells that are no heads, what heads do.
 
     Args:
@@ -93,12 +93,12 @@ def after_sweep(frames: "SweepFrames", task: "Task", model: str | None, metric: 
         model: As it was named.
         metric: As it was named: a task that is encoded for another one than its own may not be carried for its own.
     """
-    from interp.report.sweep_cells import described, strongest_first
+    from interp.report.sweep_cells import strongest_first
 
     named = () if metric is None else ("--metric", metric)
     if {"layer", "head"} <= set(frames.labels):
         if metric is None:
-            return _a_head(strongest_first(described(frames)).iloc[0], model, task.name, "the strongest cell's head")
+            return _a_head(strongest_first(frames.cells).iloc[0], model, task.name, "the strongest cell's head")
         return _travel(task, model, named)
     if frames.patched:
         where = ("--by", "layer,head", "--out", "patching-by-head")

@@ -90,7 +90,7 @@ def patch(
     from interp.cli.memory import limited
     from interp.methods.patching import patch as patch_cells
     from interp.methods.task_arguments import as_predicted
-    from interp.report.sweep_frames import sweep_frames
+    from interp.report.sweep_cells import swept
 
     loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
     given = as_predicted(task, loaded, n=n, seed=seed, metric=metric, unequal_lengths=unequal_lengths)
@@ -101,7 +101,7 @@ def patch(
     with warnings_as_lines():
         with progress_bar("patch") as progress:
             result = patch_cells(loaded, given, **options, progress=progress, run=run)
-        frames = sweep_frames(result)
+        frames = swept(result)
     folder = sweeps.save(result, out)
     if as_json:
         asked = {"task": task, "site": site, "by": axes, "direction": direction, "metric": frames.metric}

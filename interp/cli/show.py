@@ -48,7 +48,7 @@ def model_info(model: ModelOption = None, as_json: JsonOption = False) -> None:
 
 
 def _facts(loaded: Any) -> dict[str, Any]:
-    from interp.interventions.provenance import shown_around_texts
+    from interp.model.provenance import shown_around_texts
     from interp.model.transformer import HookedTransformer
     from interp.model.weights import weights_hash
 

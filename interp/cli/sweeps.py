@@ -13,8 +13,7 @@ from interp.cli.running import interrupted
 from interp.cli.saying import say
 from interp.cli.terminal import console, print_json, records, verbatim
 from interp.report.folder import plain
-from interp.report.sweep_cells import described, strongest_first
-from interp.report.sweep_frames import SweepFrames
+from interp.report.sweep_cells import Swept, strongest_first
 from interp.report.sweep_sentences import (
     at_chance,
     done,
@@ -39,7 +38,7 @@ def save(result: Result, out: Path | None) -> Path | None:
     return result.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
 
 
-def end(frames: SweepFrames, folder: Path | None, started: float) -> None:
+def end(frames: Swept, folder: Path | None, started: float) -> None:
     """Say where the report is, and what speaks against it; an interrupted sweep ends with its own exit code."""
     if at_chance(frames):
         say(f"warning: {at_chance(frames)}", err=True)
@@ -48,7 +47,7 @@ def end(frames: SweepFrames, folder: Path | None, started: float) -> None:
     exit_if_partial(frames)
 
 
-def exit_if_partial(frames: SweepFrames) -> None:
+def exit_if_partial(frames: Swept) -> None:
     """End the command as interrupted, where the sweep was, and say what becomes of it.
 
     Raises:
@@ -59,7 +58,7 @@ def exit_if_partial(frames: SweepFrames) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def facts(frames: SweepFrames, folder: Path | None, started: float) -> dict[str, Any]:
+def facts(frames: Swept, folder: Path | None, started: float) -> dict[str, Any]:
     """What the JSON of every sweep has: whether it is whole, where it lies, and how long it took."""
     first = records(frames.runs)[0]
     return {
@@ -70,16 +69,15 @@ def facts(frames: SweepFrames, folder: Path | None, started: float) -> dict[str,
     }
 
 
-def print_sweep_json(frames: SweepFrames, asked: dict[str, Any], folder: Path | None, started: float) -> None:
+def print_sweep_json(frames: Swept, asked: dict[str, Any], folder: Path | None, started: float) -> None:
     """Print a sweep's headline numbers as one JSON object."""
-    cells = described(frames)
     normalised = ("normalised", "normalised_low", "normalised_high") if frames.patched else ()
-    strongest = strongest_first(cells).head(_SHOWN)[[*frames.labels, *normalised, *_HEADLINE]]
+    strongest = strongest_first(frames.cells).head(_SHOWN)[[*frames.labels, *normalised, *_HEADLINE]]
     print_json(
         {
             **asked,
-            "cells": len(cells),
-            "beyond_correction": int((cells["found"] != "").sum()),
+            "cells": len(frames.cells),
+            "beyond_correction": int((frames.cells["found"] != "").sum()),
             "strongest": records(strongest),
             "runs": records(frames.runs),
             **{name: plain(frames.provenance.get(name)) for name in ("screen", "audit")},
@@ -88,27 +86,26 @@ def print_sweep_json(frames: SweepFrames, asked: dict[str, Any], folder: Path | 
     )
 
 
-def print_sweep(frames: SweepFrames) -> None:
+def print_sweep(frames: Swept) -> None:
     """Print a sweep's strongest cells as a table, with what was found in sentences."""
-    cells = described(frames)
     say(f"{task_name(frames)}: {done(frames)}\n{evidence(frames)}")
     if partial_sentence(frames):
         say(partial_sentence(frames))
     for sentence in unchanged(frames):
         say(sentence)
     say()
-    console().print(_table(frames, cells))
-    for sentence in (*findings(frames, cells), *nothing_changed(cells)):
+    console().print(_table(frames))
+    for sentence in (*findings(frames), *nothing_changed(frames)):
         say(f"- {sentence}")
 
 
-def _table(frames: SweepFrames, cells: Any) -> Any:
+def _table(frames: Swept) -> Any:
     from rich.table import Table
 
-    shown = strongest_first(cells).head(_SHOWN)
+    shown = strongest_first(frames.cells).head(_SHOWN)
     quantity = "share" if frames.patched else "effect"
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("cell" if len(shown) == len(cells) else f"strongest of {len(cells)}")
+    table.add_column("cell" if len(shown) == len(frames.cells) else f"strongest of {len(frames.cells)}")
     for heading in (quantity, "95 % interval", "adjusted p", "accuracy"):
         table.add_column(heading, justify="right")
     for row in records(shown):

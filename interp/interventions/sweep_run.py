@@ -18,11 +18,12 @@ from interp.interventions.hooked_runs import CellScores, Plain
 from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
 from interp.interventions.metrics import Measured
 from interp.interventions.parts import SOURCE, UNCHANGED, SweepWork
-from interp.interventions.provenance import model_asked, model_provenance, origin_of, task_provenance
+from interp.interventions.provenance import model_asked, origin_of, task_provenance
 from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
 from interp.model.positions import looks_back_only
+from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.options import MetricName
 from interp.tasks.task import Task

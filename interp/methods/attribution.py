@@ -15,12 +15,13 @@ import pandas as pd
 
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable
-from interp.interventions.provenance import model_provenance, task_provenance
+from interp.interventions.provenance import task_provenance
 from interp.methods.gradient_estimates import estimate_cells
 from interp.methods.grid import as_grid
 from interp.methods.patching import patch_cells
 from interp.methods.task_arguments import as_pairs
 from interp.model.devices import documented
+from interp.model.provenance import model_provenance
 from interp.options import AttributeOptions
 from interp.result import Result
 from interp.tasks.task import Task

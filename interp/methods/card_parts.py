@@ -22,7 +22,6 @@ from interp.claims.bootstrap import Intervals, cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
-from interp.interventions.provenance import model_provenance
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.sweep import Progress
 from interp.methods.card_circuits import COLUMNS as CIRCUITS
@@ -31,6 +30,7 @@ from interp.methods.card_patching import FEATURE, PATHS, POSITIONS, feature_ther
 from interp.methods.dossier import HeadsReport
 from interp.methods.grid import part_of
 from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
+from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.model.weights import hash_of_values
 from interp.options import Head, HeadsOptions, ReplacementName

@@ -27,7 +27,7 @@ from interp.claims.bootstrap import few_clusters
 from interp.claims.declared import Declared, read_claims
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
-from interp.interventions.provenance import model_asked, model_provenance, task_asked, task_provenance
+from interp.interventions.provenance import model_asked, task_asked, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.evidence import TaskEvidence
@@ -35,6 +35,7 @@ from interp.methods.judging import COLUMNS as REPLICATION
 from interp.methods.judging import Judged, check_siblings, judge_models, names, replication
 from interp.methods.task_arguments import apart, carried, with_left_out
 from interp.model.devices import documented
+from interp.model.provenance import model_provenance
 from interp.options import HeadsOptions
 from interp.result import Result
 from interp.runs.caching import answered

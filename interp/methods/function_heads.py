@@ -26,10 +26,10 @@ from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
-from interp.interventions.provenance import model_provenance
 from interp.methods.attention_maps import run_patterns
 from interp.model.devices import documented, place_of
 from interp.model.positions import looks_back_only
+from interp.model.provenance import model_provenance
 from interp.residual.collecting import TOKENS_AT_ONCE
 from interp.result import Result
 from interp.shapes import Pattern, Tokens

@@ -25,7 +25,7 @@ from interp.arguments import whole_number
 from interp.claims.declared import read_claims
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
-from interp.interventions.provenance import model_asked, model_provenance, task_asked
+from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
@@ -46,6 +46,7 @@ from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
+from interp.model.provenance import model_provenance
 from interp.options import CardOptions, Head, HeadsOptions
 from interp.result import Result
 from interp.runs.caching import all_answered, answered

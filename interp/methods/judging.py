@@ -35,7 +35,6 @@ from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.intervention import Cell, Intervention
-from interp.interventions.provenance import model_provenance
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep
@@ -43,6 +42,7 @@ from interp.methods.ablation import Head, head_name, set_name
 from interp.methods.evidence import CELL, TaskEvidence, gather, tested
 from interp.methods.grid import complete, part_of
 from interp.methods.task_arguments import none_left, told
+from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.options import HeadsOptions
 from interp.runs.executors import HERE, Executor, Local, spread

@@ -27,13 +27,14 @@ from jaxtyping import Bool, Float
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable, by_stratum, estimates
-from interp.interventions.provenance import model_provenance, task_provenance
+from interp.interventions.provenance import task_provenance
 from interp.interventions.rows import example_labels
 from interp.interventions.sweep import Progress
 from interp.methods.attention_baselines import Baseline, Keys, is_testable, related_mask, toughest
 from interp.methods.attention_maps import query_attention
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented
+from interp.model.provenance import model_provenance
 from interp.result import Result
 from interp.tasks.task import EncodedExample, Task, Unit
 

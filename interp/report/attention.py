@@ -7,12 +7,12 @@ import pandas as pd
 
 from interp.report.drawing import Figure, require
 from interp.report.heads_figures import head_map
-from interp.report.heatmap import Cell, Heatmap, paint
+from interp.report.heatmap import Cell, Heatmap, head_grid, paint
 from interp.report.notebook import MOST_DRAWN
 from interp.report.results.words import task_of
 from interp.report.sections import Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column
-from interp.report.words import about, bounded, counted, decimal
+from interp.report.words import about, counted, decimal, estimate
 
 _MADE_BY = "interp.methods.task_attention.task_attention"
 _INTERVAL = ("[low, high]", "the 95 % interval of the estimate before it: a bootstrap that draws whole {}.")
@@ -53,18 +53,17 @@ def _task(result: Any) -> Page:
         first = table.iloc[0]
         said = [
             f"Head {first['layer']}.{first['head']} gives the related word most beyond its best baseline, "
-            f"“{first['baseline']}”: {bounded(first['excess'], first['low'], first['high'])} of its attention."
+            f"“{first['baseline']}”: {estimate(first['excess'], first['low'], first['high'])} of its attention.",
+            f"{n}; p is of one head by itself, not corrected for their number.",
         ]
-        note = f"{n}; p is of one head by itself, not corrected for their number."
     else:
         said = [
             "Not testable: the related word is the first token, or does not stand before the query, or no baseline "
             "could be chosen."
         ]
-        note = ""
     if len(table) <= MOST_DRAWN:
         found.append(Picture("", "task_attention", partial(task_attention, result), "Excess attention of every head"))
-    found.append(Sentences("Findings", [*said, *([note] if note else [])]))
+    found.append(Sentences("Findings", said))
     found.append(Table("Heads", "The largest excess first", table, columns, "heads.csv"))
     reading = [
         (
@@ -93,7 +92,7 @@ def _functions(result: Any) -> Page:
     maps = [(name, _grid(result.cells[result.cells["function"] == name], "score")) for name in names]
     said = [
         f"{row['function'].capitalize()}: head {row['layer']}.{row['head']} gives most, "
-        f"{bounded(row['score'], row['low'], row['high'])} of its attention; chance is {decimal(row['chance'])}."
+        f"{estimate(row['score'], row['low'], row['high'])} of its attention; chance is {decimal(row['chance'])}."
         for _, row in best.iterrows()
     ]
     columns = [Column("function"), Column("name"), Column("score", "attention", "low", "high")]
@@ -130,16 +129,13 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _grid(cells: pd.DataFrame, column: str) -> Heatmap:
-    values = cells.set_index(["layer", "head"])[column].unstack()
-    rows = tuple(
-        (str(layer), tuple(_cell(layer, head, row[head]) for head in row.index)) for layer, row in values.iterrows()
-    )
-    hatched = (("", "nothing to look at"),) if values.isna().to_numpy().any() else ()
-    return Heatmap("Layer", tuple(f"head {head}" for head in values.columns), rows, hatched)
+    hatched = (("", "nothing to look at"),) if cells[column].isna().any() else ()
+    return head_grid(cells, partial(_cell, column=column), hatched)
 
 
-def _cell(layer: Any, head: Any, value: float) -> Cell:
-    if pd.isna(value):
-        return Cell("—", "", "", f"Head {layer}.{head}: not measured")
-    text = decimal(value)
-    return Cell(text, "", paint(float(text), "attention").style, f"Head {layer}.{head}: {text}")
+def _cell(row: pd.Series, column: str) -> Cell:
+    name = f"Head {row['layer']}.{row['head']}"
+    if pd.isna(row[column]):
+        return Cell("—", "", "", f"{name}: not measured")
+    text = decimal(row[column])
+    return Cell(text, "", paint(float(text), "attention").style, f"{name}: {text}")

@@ -6,10 +6,11 @@
 3. What a causal mask hides is hatched: scores of minus infinity, and the future where all of its weights are 0.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import seaborn as sns
@@ -25,7 +26,6 @@ Head = str | int | tuple[int, int]
 MOST_HEADS = 144
 _LONGEST_TOKEN = 16
 _ROUNDING = 1e-3
-_POINT = "blocks.{layer}.attn.hook_{what}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,9 @@ def patterns_of(
         InputError: There are no such heads, no such example, more or fewer tokens than positions, or weights that are
             none.
     """
-    names, stacked = _from_cache(attention, heads, example, scores) if _is_cache(attention) else (None, None)
-    if names is None or stacked is None:
+    if isinstance(attention, Mapping) or hasattr(attention, "cache_dict"):
+        names, stacked = _from_cache(attention, heads, example, scores)
+    else:
         names, stacked = _from_array(attention, heads, example)
     if len(names) > MOST_HEADS:
         raise InputError(f"heads: expected {MOST_HEADS} at most in one figure, got {len(names)}; say which")
@@ -108,19 +109,13 @@ def without_future(weights: np.ndarray) -> np.ndarray:
     return np.where(ahead, np.nan, weights)
 
 
-def _is_cache(attention: Any) -> bool:
-    return isinstance(attention, Mapping) or hasattr(attention, "cache_dict")
-
-
 def _from_cache(
     cache: Any, heads: Sequence[Head] | Head | None, example: int, scores: bool
 ) -> tuple[list[str], np.ndarray]:
     known = getattr(cache, "cache_dict", cache)
-    layers, what = {}, "attn_scores" if scores else "pattern"
-    for name in known:
-        parts = str(name).split(".")
-        if len(parts) == 4 and name == _POINT.format(layer=parts[1], what=what):
-            layers[int(parts[1])] = known[name]
+    what = "attn_scores" if scores else "pattern"
+    found = {name: re.fullmatch(rf"blocks\.(\d+)\.attn\.hook_{what}", str(name)) for name in known}
+    layers = {int(match[1]): known[name] for name, match in found.items() if match}
     if not layers:
         raise InputError(
             f"attention: expected a cache with blocks.0.attn.hook_{what} or that of another layer, got one without; "
@@ -237,109 +232,77 @@ def attention_pattern(
     """
     given = patterns_of(attention, tokens, heads, key_tokens=key_tokens, example=example, scores=scores)
     weights = given.weights if scores or key_tokens is not None else without_future(given.weights)
-    plan = _Plan.of(given)
-    figure, axes = plan.figure()
+    panels = _panels_for(given)
     reach = max(1.0, float(np.nanmax(np.abs(given.weights), initial=0.0))) if scores else 1.0
-    for number, ax in enumerate(axes.flat):
-        if number < len(given.names):
-            _draw_map(ax, weights[number], reach, scores)
-            ax.set_title(
-                head_title(given.names[number], room=plan.wide > _TITLED), fontsize=9 if plan.wide > _TITLED else 7
-            )
-        else:
+    for number, ax in enumerate(panels.axes.flat):
+        if number >= len(given.names):
             ax.set_axis_off()
-    _name(axes, given, plan)
-    bar = figure.colorbar(axes[0, 0].collections[0], cax=plan.bar(figure))
+            continue
+        _draw_map(ax, weights[number], reach, scores)
+        roomy = panels.wide > _TITLED
+        ax.set_title(head_title(given.names[number], room=roomy), fontsize=9 if roomy else 7)
+    _name(panels, given)
+    bar = panels.figure.colorbar(panels.axes[0, 0].collections[0], cax=panels.bar)
     bar.set_label("score" if scores else "attention", fontsize=8)
     bar.ax.tick_params(labelsize=7)
-    return figure
+    return panels.figure
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Where everything stands, in inches: panels of one size, so that no layout has to be tried out.
+class _Panels(NamedTuple):
+    figure: Figure
+    axes: np.ndarray  # [down across]
+    bar: Axes
+    wide: float  # inches of a panel
+    letters: float  # points of the tokens' letters; 0 where there is no room for them
 
-    Attributes:
-        n_across: Panels of a row.
-        n_down: Rows of panels.
-        wide: Of a panel.
-        high: Of a panel.
-        letters: Points of the tokens' letters; 0 where there is no room for them.
-        margin: What the longest token takes.
-    """
 
-    n_across: int
-    n_down: int
-    wide: float
-    high: float
-    letters: float
-    margin: float
-
-    @classmethod
-    def of(cls, given: Patterns) -> "_Plan":
-        """Of panels for these patterns."""
-        n_heads, n_keys = len(given.names), max(len(given.keys), len(given.queries))
-        n_across = min(n_heads, 4 if n_heads <= 16 else 12)
-        largest = _LARGEST if n_heads == 1 else _LARGEST_OF_MANY if n_heads <= 16 else _LARGEST_OF_HUNDREDS
-        cell = max(_SMALLEST, min(largest, 0.26 * n_keys)) / n_keys
-        letters = min(8.0, 72 * 0.8 * cell)
-        letters = letters if letters >= _SMALLEST_LETTERS else 0.0
-        margin = 0.0084 * letters * max(map(len, (*given.queries, *given.keys))) + 0.1 if letters else 0.3
-        size = (cell * len(given.keys), cell * len(given.queries))
-        return cls(n_across, ceil(n_heads / n_across), *size, letters, margin)
-
-    @property
-    def _size(self) -> tuple[float, float]:
-        wide = _LEFT + self.margin + self.n_across * (self.wide + _GAP) + _RIGHT
-        return wide, _TITLE + self.n_down * (self.high + _TITLE) + self.margin + _LEFT
-
-    def figure(self) -> tuple[Figure, np.ndarray]:
-        """The figure and its panels, ``[down across]``."""
-        (wide, high), left, below = self._size, _LEFT + self.margin, _LEFT + self.margin
-        figure = Figure(figsize=(wide, high), dpi=150)
-        places = {"left": left / wide, "right": 1 - (_RIGHT + _GAP) / wide, "bottom": below / high}
-        gaps = {"wspace": _GAP / self.wide, "hspace": _TITLE / self.high}
-        axes = figure.subplots(
-            self.n_down, self.n_across, squeeze=False, gridspec_kw={**places, **gaps, "top": 1 - _TITLE / high}
-        )
-        figure.text((left + (wide - _RIGHT)) / 2 / wide, 0.06 / high, "to", fontsize=8, ha="center")
-        figure.text(0.1 / wide, (below + high) / 2 / high, "from", fontsize=8, va="center", rotation=90)
-        return figure, axes
-
-    def bar(self, figure: Figure) -> Axes:
-        """The place of the colours' bar: beside the panels, no longer than two of them."""
-        (wide, high), below = self._size, _LEFT + self.margin
-        long = min(high - below - _TITLE, 2 * self.high + _TITLE)
-        return figure.add_axes(((wide - _RIGHT) / wide, (high - _TITLE - long) / high, 0.13 / wide, long / high))
+def _panels_for(given: Patterns) -> _Panels:
+    """Panels of one size, and a bar of colours beside them; all in inches, so that no layout has to be tried out."""
+    n_heads, n_tokens = len(given.names), max(len(given.keys), len(given.queries))
+    n_across = min(n_heads, 4 if n_heads <= 16 else 12)
+    n_down = ceil(n_heads / n_across)
+    largest = _LARGEST if n_heads == 1 else _LARGEST_OF_MANY if n_heads <= 16 else _LARGEST_OF_HUNDREDS
+    cell = max(_SMALLEST, min(largest, 0.26 * n_tokens)) / n_tokens
+    letters = min(8.0, 72 * 0.8 * cell)
+    letters = letters if letters >= _SMALLEST_LETTERS else 0.0
+    longest = max(map(len, (*given.queries, *given.keys)))
+    margin = _LEFT + (0.0084 * letters * longest + 0.1 if letters else 0.3)
+    wide, high = cell * len(given.keys), cell * len(given.queries)
+    width, height = margin + n_across * (wide + _GAP) + _RIGHT, margin + n_down * (high + _TITLE) + _TITLE
+    figure = Figure(figsize=(width, height), dpi=150)
+    places = {"left": margin / width, "right": 1 - (_RIGHT + _GAP) / width, "bottom": margin / height}
+    places |= {"top": 1 - _TITLE / height, "wspace": _GAP / wide, "hspace": _TITLE / high}
+    axes = figure.subplots(n_down, n_across, squeeze=False, gridspec_kw=places)
+    figure.text((margin + width - _RIGHT) / 2 / width, 0.06 / height, "to", fontsize=8, ha="center")
+    figure.text(0.1 / width, (margin + height) / 2 / height, "from", fontsize=8, va="center", rotation=90)
+    long = min(height - margin - _TITLE, 2 * high + _TITLE)  # no longer than two panels
+    bar = figure.add_axes(((width - _RIGHT) / width, (height - _TITLE - long) / height, 0.13 / width, long / height))
+    return _Panels(figure, axes, bar, wide, letters)
 
 
 def _draw_map(ax: Axes, weights: np.ndarray, reach: float, scores: bool) -> None:
     palette = diverging() if scores else sns.color_palette(SEQUENTIAL, as_cmap=True)
     low = -reach if scores else 0.0
     if np.isnan(weights).any():  # what is missing lies behind the cells, in one piece
-        ax.add_patch(_behind(weights.shape))
+        behind = Rectangle((0, 0), weights.shape[1], weights.shape[0], facecolor="0.92", edgecolor="0.6", zorder=0)
+        behind.set(hatch=UNMEASURED, linewidth=0)
+        ax.add_patch(behind)
     ax.pcolormesh(np.ma.masked_invalid(weights), cmap=palette, vmin=low, vmax=reach, rasterized=True)
     ax.set_aspect("equal")
     ax.set_xlim(0, weights.shape[1])
     ax.set_ylim(weights.shape[0], 0)
 
 
-def _behind(shape: tuple[int, ...]) -> Rectangle:
-    return Rectangle(
-        (0, 0), shape[1], shape[0], facecolor="0.92", edgecolor="0.6", hatch=UNMEASURED, linewidth=0, zorder=0
-    )
-
-
-def _name(axes: np.ndarray, given: Patterns, plan: _Plan) -> None:
+def _name(panels: _Panels, given: Patterns) -> None:
     """Texts at the left and below the panels; where there is no room for each, some positions' numbers."""
-    n_heads = len(given.names)
-    for number, ax in enumerate(axes.flat[:n_heads]):
-        ax.tick_params(length=0, labelsize=plan.letters or 7)
-        outer = {"x": number + plan.n_across >= n_heads, "y": number % plan.n_across == 0}
+    n_heads, n_across = len(given.names), panels.axes.shape[1]
+    for number, ax in enumerate(panels.axes.flat[:n_heads]):
+        ax.tick_params(length=0, labelsize=panels.letters or 7)
+        outer = {"x": number + n_across >= n_heads, "y": number % n_across == 0}
         for axis, texts in (("x", given.keys), ("y", given.queries)):
             if not outer[axis]:
                 ax.tick_params(axis=axis, labelbottom=False, labelleft=False)
-            elif plan.letters:
+            elif panels.letters:
                 name = ax.set_xticks if axis == "x" else ax.set_yticks
                 name(np.arange(len(texts)) + 0.5, labels=texts, rotation=90 if axis == "x" else 0, parse_math=False)
             else:

@@ -7,7 +7,8 @@ import pandas as pd
 import seaborn as sns
 
 from interp.errors import InputError
-from interp.report.drawing import Figure, chosen, label_text, require
+from interp.report.dots import Dots, dots_figure, series
+from interp.report.drawing import Figure, chosen, despined, label_text, require
 from interp.report.heads_frames import VERDICTS
 from interp.report.heatmap import SEQUENTIAL
 
@@ -18,68 +19,6 @@ AXES = {
     "share": "share of the answer that it writes",
     "glance": "read of the related word, by glancers",
 }
-
-
-def confusion(table: pd.DataFrame) -> Figure:
-    """Roles down, verdicts across: the share of a role's heads that gets each verdict, and how many."""
-    table = table[[name for name in VERDICTS if name in table.columns]]
-    figure = Figure(figsize=(1.9 + 0.78 * table.shape[1], 1.9 + 0.42 * len(table)), dpi=150, layout="constrained")
-    ax = figure.subplots()
-    shares = table.div(table.sum(axis=1), axis=0)
-    counts = table.map(lambda count: f"{count:,}" if count else "")
-    palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
-    how = {"cmap": palette, "vmin": 0, "vmax": 1, "linewidths": 0.5, "xticklabels": False, "yticklabels": False}
-    sns.heatmap(shares, annot=counts, fmt="", ax=ax, cbar_kws={"label": "share"}, **how)
-    ax.set(xlabel="verdict", ylabel="what the head is")
-    ax.set_xticks(np.arange(table.shape[1]) + 0.5, table.columns, rotation=40, ha="right")
-    ax.set_yticks(np.arange(len(table)) + 0.5, list(map(label_text, table.index)), parse_math=False)
-    return figure
-
-
-def false_claims(table: pd.DataFrame, alpha: float) -> Figure:
-    """How many nulls have a head with a false claim, with intervals, beside the error rate that was asked for."""
-    table = table[table["of"] > 0]
-    figure = Figure(figsize=(6.4, 0.9 + 0.24 * len(table)), dpi=150, layout="constrained")
-    with sns.axes_style("ticks"):
-        ax = figure.subplots()
-    names = [f"{kind}: {claim}" for kind, claim in zip(table["kind"], table["claim"], strict=True)]
-    place = np.arange(len(table))[::-1]
-    ends = np.abs(table[["low", "high"]].to_numpy().T - table["rate"].to_numpy())
-    ax.errorbar(table["rate"], place, xerr=ends, fmt="o", markersize=4, capsize=2, color=sns.color_palette("deep")[0])
-    ax.axvline(alpha, color="0.5", linestyle="--", linewidth=1)
-    line = f"asked for: {alpha:g}"
-    ax.annotate(line, (alpha, len(table) - 0.4), (4, 0), textcoords="offset points", fontsize=8, color="0.4")
-    ax.set_yticks(place, labels=list(map(label_text, names)), parse_math=False)
-    ax.set_xlabel("share of models with a false claim (95 % interval)")
-    ax.tick_params(labelsize=8)
-    ax.set_xlim(left=-0.005)
-    sns.despine(figure)
-    return figure
-
-
-def recall_curves(curves: Any) -> Figure:
-    """How often a head is said to track, by what makes it hard to find; a panel for each."""
-    figure = Figure(figsize=(3.1 * len(curves), 3.0), dpi=150, layout="constrained")
-    with sns.axes_style("ticks"):
-        panels = np.atleast_1d(figure.subplots(1, len(curves), sharey=True))
-    blue, orange = sns.color_palette("colorblind")[:2]
-    for ax, (name, table) in zip(panels, curves.items(), strict=True):
-        ends = np.abs(table[["low", "high"]].to_numpy().T - table["rate"].to_numpy())
-        ax.errorbar(table[name], table["rate"], yerr=ends, fmt="o-", markersize=4, capsize=2, color=blue)
-        ax.plot(table[name], table["wrong"], "s:", markersize=3.5, color=orange)
-        ax.set(xlabel=AXES[name], ylim=(-0.03, 1.03))
-    panels[0].set_ylabel("share of heads")
-    figure.legend(
-        panels[0].get_lines()[:1] + panels[0].get_lines()[-1:],
-        ["“tracks”", "a wrong verdict"],
-        loc="outside lower center",
-        ncols=2,
-        frameon=False,
-    )
-    sns.despine(figure)
-    return figure
-
-
 Shown = Literal["confusion", "false claims", "recall"]
 
 
@@ -98,9 +37,52 @@ def calibration(result: Any, show: Shown = "confusion") -> Figure:
     require(result, ("confusion", "false_discoveries", "curves", "provenance"), "calibration", made_by)
     which = chosen("show", show, get_args(Shown))
     if which == "confusion":
-        return confusion(result.confusion)
+        return _confusion(result.confusion)
     if which == "false claims":
-        return false_claims(result.false_discoveries, result.provenance["alpha"])
+        return _false_claims(result.false_discoveries, result.provenance["alpha"])
     if not result.curves:
         raise InputError("show: a quick calibration has no curves of recall; run the full one, or show 'confusion'")
-    return recall_curves(result.curves)
+    return _recall(result.curves)
+
+
+def _confusion(table: pd.DataFrame) -> Figure:
+    """Roles down, verdicts across: the share of a role's heads that gets each verdict, and how many."""
+    table = table[[name for name in VERDICTS if name in table.columns]]
+    figure = Figure(figsize=(1.9 + 0.78 * table.shape[1], 1.9 + 0.42 * len(table)), dpi=150, layout="constrained")
+    ax = figure.subplots()
+    shares = table.div(table.sum(axis=1), axis=0)
+    counts = table.map(lambda count: f"{count:,}" if count else "")
+    palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
+    how = {"cmap": palette, "vmin": 0, "vmax": 1, "linewidths": 0.5, "xticklabels": False, "yticklabels": False}
+    sns.heatmap(shares, annot=counts, fmt="", ax=ax, cbar_kws={"label": "share"}, **how)
+    ax.set(xlabel="verdict", ylabel="what the head is")
+    ax.set_xticks(np.arange(table.shape[1]) + 0.5, table.columns, rotation=40, ha="right")
+    ax.set_yticks(np.arange(len(table)) + 0.5, list(map(label_text, table.index)), parse_math=False)
+    return figure
+
+
+def _false_claims(table: pd.DataFrame, alpha: float) -> Figure:
+    """How many nulls have a head with a false claim, with intervals, beside the error rate that was asked for."""
+    table = table[table["of"] > 0]
+    names = [f"{kind}: {claim}" for kind, claim in zip(table["kind"], table["claim"], strict=True)]
+    across = f"share of models with a false claim (95 % interval); the line is what was asked for, {alpha:g}"
+    return dots_figure(Dots(names, {"rate": series(table, "rate", "low", "high")}, across, "", origin=alpha))
+
+
+def _recall(curves: Any) -> Figure:
+    """How often a head is said to track, by what makes it hard to find; a panel for each."""
+    figure = Figure(figsize=(3.1 * len(curves), 3.0), dpi=150, layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(curves), sharey=True))
+    blue, orange = sns.color_palette("colorblind")[:2]
+    for ax, (name, table) in zip(panels, curves.items(), strict=True):
+        ends = np.abs(table[["low", "high"]].to_numpy().T - table["rate"].to_numpy())
+        ax.errorbar(
+            table[name], table["rate"], yerr=ends, fmt="o-", markersize=4, capsize=2, color=blue, label="“tracks”"
+        )
+        ax.plot(table[name], table["wrong"], "s:", markersize=3.5, color=orange, label="a wrong verdict")
+        ax.set(xlabel=AXES[name], ylim=(-0.03, 1.03))
+        despined(ax)
+    panels[0].set_ylabel("share of heads")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return figure

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from interp.errors import InputError
-from interp.report.card_tables import measured, n_shown, named, of_task, spoken
+from interp.report.card_tables import measured, n_shown, named, of_task, path_names, spoken
 from interp.report.dots import Dots, dots_figure, series
-from interp.report.drawing import Figure, chosen, require, short
+from interp.report.drawing import Figure, chosen, despined, require, short
 from interp.report.heads_frames import shown_names
 
 _LONGEST = 40
@@ -30,10 +30,10 @@ def card(card: Any) -> Figure:
     """
     require(card, _ATTRIBUTES, "card", _MADE_BY)
     shown = named(card)
-    tasks, kinds = measured(shown), list(dict.fromkeys(shown.replacements["replacement"]))
-    by_kind = {each: shown.replacements[shown.replacements["replacement"] == each].set_index("task") for each in kinds}
+    tasks, by_kind = measured(shown), shown.replacements.groupby("replacement", sort=False)
     drawn = {
-        spoken(each): series(rows.reindex(tasks), "share", "share_low", "share_high") for each, rows in by_kind.items()
+        spoken(kind): series(rows.set_index("task").reindex(tasks), "share", "share_low", "share_high")
+        for kind, rows in by_kind
     }
     across = "effect of ablation, as a share of what the whole model does\n(grey: too small to count)"
     return dots_figure(Dots(tasks, drawn, across, f"head {card.name}", ignored=float(shown.shares["minimum"].iloc[0])))
@@ -74,9 +74,7 @@ def _paths(ax: Axes, paths: pd.DataFrame, n_rows: int) -> None:
     colour = [colours[0] if value < 0 else colours[-1] for value in paths["normalised"]]
     ax.hlines(y, paths["normalised_low"], paths["normalised_high"], color=colour, linewidth=1.6)
     ax.scatter(paths["normalised"], y, color=colour, s=22, zorder=3)
-    names = [f"{sender} → {receiver}" for sender, receiver in zip(paths["sender"], paths["receiver"], strict=True)]
-    ax.set_yticks(y, labels=[short(name, _LONGEST) for name in names], fontsize=8, parse_math=False)
+    ax.set_yticks(y, labels=[short(name, _LONGEST) for name in path_names(paths)], fontsize=8, parse_math=False)
     ax.set_ylim(n_rows - 0.4, -0.6)
-    ax.tick_params(axis="x", labelsize=8)
-    sns.despine(ax=ax, left=True)
+    despined(ax, left=True)
     ax.xaxis.set_major_locator(MaxNLocator(4))

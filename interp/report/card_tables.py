@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.errors import InputError
-from interp.report.heads_frames import VERDICTS, shown_names
+from interp.report.heads_frames import VERDICTS, frames_by_task, require_columns, require_verdicts, with_shown_names
 from interp.report.heatmap import Cell, Heatmap, Palette, paint, reach
-from interp.report.words import UNITS, bounded, decimal, visible
+from interp.report.words import UNITS, decimal, estimate, visible
 
 _PATHS = ("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "n_units")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -33,6 +32,17 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "left_out": ("part", "reason"),
 }
 """What each table of a card has to have beside ``task``."""
+MOST_PATHS, _FEWEST_PATHS = 12, 3
+_NOT_TESTABLE = ("—", "not testable, refused (the reason stands with the task), or not measured for this card")
+_POSITIONS = {
+    "related": "the related word",
+    "rest": "the other words",
+    "query": "the query",
+    "last": "the last token",
+    "all": "all words together",
+    "BOS": "BOS",
+}
+"""Of the task's names for positions, those that need words of their own."""
 
 
 def named(card: Any) -> Any:
@@ -42,26 +52,14 @@ def named(card: Any) -> Any:
         InputError: A table lacks a column, or a verdict is unknown.
     """
     for name, columns in COLUMNS.items():
-        missing = [column for column in ("task", *columns) if column not in getattr(card, name).columns]
-        if missing:
-            raise InputError(
-                f"a card's `{name}`: expected the columns task, {', '.join(columns)}, got no {missing[0]}; build it "
-                "with interp.methods.head_card"
-            )
-    unknown = sorted(set(card.verdicts["verdict"].astype(str)) - set(VERDICTS))
-    if unknown:
-        raise InputError(f"a card's verdicts: expected {', '.join(VERDICTS)}, got {', '.join(unknown)}")
-    names = shown_names([str(task) for task in card.tasks["task"]])
-    return replace(card, **{name: each.assign(task=each["task"].map(names)) for name, each in _frames(card).items()})
+        require_columns(f"a card's `{name}`", getattr(card, name), ("task", *columns), "interp.methods.head_card")
+    require_verdicts("a card's verdicts", card.verdicts)
+    return with_shown_names(card)
 
 
 def of_task(card: Any, task: str) -> Any:
     """The card of one task; `card` and `task` are named for readers."""
-    return replace(card, **{name: each[each["task"] == task] for name, each in _frames(card).items()})
-
-
-def _frames(card: Any) -> dict[str, pd.DataFrame]:
-    return {name: getattr(card, name) for name in ("verdicts", "tasks", "attention_maps", *COLUMNS)}
+    return replace(card, **{name: each[each["task"] == task] for name, each in frames_by_task(card).items()})
 
 
 def measured(card: Any) -> list[str]:
@@ -76,19 +74,9 @@ def unit_of(card: Any) -> str:
     return UNITS.get(metric, metric)
 
 
-_POSITIONS = {
-    "related": "the related word",
-    "rest": "the other words",
-    "query": "the query",
-    "last": "the last token",
-    "all": "all words together",
-}
-"""Of the task's names for positions, those that need words of their own."""
-
-
 def position(name: str) -> str:
     """A position's name in a sentence."""
-    return _POSITIONS.get(name, name if name == "BOS" else f"the {name}")
+    return _POSITIONS.get(name, f"the {name}")
 
 
 def spoken(name: str) -> str:
@@ -99,10 +87,6 @@ def spoken(name: str) -> str:
 def quoted(text: str) -> str:
     """A token in a sentence: without its leading space, and visible."""
     return f"“{visible(text)}”"
-
-
-MOST_PATHS, _FEWEST_PATHS = 12, 3
-_NOT_TESTABLE = ("—", "not testable, refused (the reason stands with the task), or not measured for this card")
 
 
 def at_a_glance(card: Any) -> Heatmap:
@@ -120,11 +104,9 @@ def _glance(card: Any, task: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
     shares = card.replacements.set_index("replacement")[["share", "share_low", "share_high"]].reindex(kinds)
     cells = [Cell(verdict.symbol, verdict.name, paint(0.0, "attention").style, f"{task}: {verdict.meaning}")]
     for name, column in (("attention", "excess"), ("probe", "probe_excess")):
-        ends = (row.get(f"{column}_{end}", np.nan) for end in ("low", "high"))
-        cells.append(_valued(f"{task}, {name} beyond its control", row[column], *ends, palette="attention"))
-    for each in kinds:
-        cells.append(_valued(f"{task}, {spoken(each)} ablation", *shares.loc[each]))
-    return tuple(cells)
+        numbers = row.reindex([column, f"{column}_low", f"{column}_high"])
+        cells.append(_valued(f"{task}, {name} beyond its control", *numbers, palette="attention"))
+    return (*cells, *(_valued(f"{task}, {spoken(each)} ablation", *shares.loc[each]) for each in kinds))
 
 
 def maps_of(card: Any) -> list[tuple[str, Heatmap]]:
@@ -135,36 +117,29 @@ def maps_of(card: Any) -> list[tuple[str, Heatmap]]:
         "Direct paths from it: share brought back": by_path(card.readers),
         "Taken out where it reads: the effect; a cost is negative": _taken_out(card),
     }
-    return [(caption, each) for caption, each in maps.items() if each is not None]
+    return [(caption, each) for caption, each in maps.items() if each.rows]
 
 
-def _by_word(card: Any) -> Heatmap | None:
-    """Where patching changes anything; None where it does nowhere, or nothing was patched."""
+def _by_word(card: Any) -> Heatmap:
+    """Where patching changes anything."""
     acting = card.positions[card.positions["n_changed"] > 0]
-    if acting.empty:
-        return None
-    names = [position(each).removeprefix("the ") for each in acting["position"]]
-    return _shares("Patched at", names, acting)
+    return _shares("Patched at", [position(each).removeprefix("the ") for each in acting["position"]], acting)
 
 
-def _taken_out(card: Any) -> Heatmap | None:
-    if card.feature.empty:
-        return None
-    bound = reach(card.feature[["effect", "low", "high"]])
-    names = {"feature": f"{card.verdicts['feature'].iloc[0]}, erased", "random directions": "random directions, erased"}
-    rows = tuple(
-        (names.get(str(row["what"]), str(row["what"])), _effect(row, bound)) for _, row in card.feature.iterrows()
-    )
-    return Heatmap("Taken out", (f"effect ({unit_of(card)})", "95 % interval"), rows, ())
-
-
-def by_path(paths: pd.DataFrame) -> Heatmap | None:
-    """The largest direct paths of one task; None where there are none."""
-    if paths.empty:
-        return None
+def by_path(paths: pd.DataFrame) -> Heatmap:
+    """The largest direct paths of one task."""
     first = paths.head(n_shown(paths))
-    names = [f"{sender} → {receiver}" for sender, receiver in zip(first["sender"], first["receiver"], strict=True)]
-    return _shares("Path", names, first)
+    return _shares("Path", path_names(first), first)
+
+
+def path_names(paths: pd.DataFrame) -> list[str]:
+    """From whom to whom each path leads."""
+    return [f"{sender} → {receiver}" for sender, receiver in zip(paths["sender"], paths["receiver"], strict=True)]
+
+
+def n_shown(paths: pd.DataFrame) -> int:
+    """How many of the largest paths are worth a row: those that do not read as 0.00, and a few at least."""
+    return max(_FEWEST_PATHS, min(MOST_PATHS, int((paths["normalised"].abs() >= 0.005).sum())))
 
 
 def _shares(corner: str, names: Sequence[str], rows: pd.DataFrame) -> Heatmap:
@@ -174,23 +149,31 @@ def _shares(corner: str, names: Sequence[str], rows: pd.DataFrame) -> Heatmap:
     return Heatmap(corner, ("share",), cells, ())
 
 
-def n_shown(paths: pd.DataFrame) -> int:
-    """How many of the largest paths are worth a row: those that do not read as 0.00, and a few at least."""
-    return max(_FEWEST_PATHS, min(MOST_PATHS, int((paths["normalised"].abs() >= 0.005).sum())))
+def _taken_out(card: Any) -> Heatmap:
+    """Each effect in its colour, and its interval in none."""
+    if card.feature.empty:
+        return Heatmap("Taken out", (), (), ())
+    bound, feature = reach(card.feature[["effect", "low", "high"]]), card.verdicts["feature"].iloc[0]
+    names = {"feature": f"{feature}, erased", "random directions": "random directions, erased"}
+    rows = []
+    for what, *numbers in card.feature[["what", "effect", "low", "high"]].itertuples(index=False, name=None):
+        effect = _valued(what, *numbers, bound=bound)
+        ends = "—" if pd.isna(numbers[1]) else estimate(*numbers).partition(" ")[2]
+        rows.append((names.get(what, what), (effect, Cell(ends, "", paint(0.0, "effect").style, effect.title))))
+    return Heatmap("Taken out", (f"effect ({unit_of(card)})", "95 % interval"), tuple(rows), ())
 
 
-def _effect(row: pd.Series, bound: float) -> tuple[Cell, Cell]:
-    """An effect in its colour, and its interval in none."""
-    text, (low, high) = decimal(row["effect"]), (row["low"], row["high"])
-    said = f"{row['what']}: {bounded(row['effect'], low, high)}"
-    ends = "—" if pd.isna(low) else f"[{decimal(low)}, {decimal(high)}]"
-    plain = paint(0.0, "effect").style
-    return Cell(text, "", paint(float(text), "effect", bound=bound).style, said), Cell(ends, "", plain, said)
-
-
-def _valued(name: str, value: float, low: float, high: float, *, palette: Palette = "effect") -> Cell:
+def _valued(
+    name: str,
+    value: float,
+    low: float = np.nan,
+    high: float = np.nan,
+    *,
+    palette: Palette = "effect",
+    bound: float = 1.0,
+) -> Cell:
     if pd.isna(value):
         return Cell("—", "", "", f"{name}: not measured")
     # Rounded before it is painted: what reads as 0.00 has one colour.
     text = decimal(value)
-    return Cell(text, "", paint(float(text), palette).style, f"{name}: {bounded(value, low, high)}")
+    return Cell(text, "", paint(float(text), palette, bound=bound).style, f"{name}: {estimate(value, low, high)}")

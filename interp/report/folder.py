@@ -1,15 +1,11 @@
-"""What is in a report's folder, and how was it made? ``manifest.json``: format, provenance, SHA-256 of every file.
-
-Where is a report or a table to be written? Places that cannot be used are refused in the same words.
-
-Where does a report go? One folder, written whole or not at all.
+"""Where a report goes: one folder, written whole or not at all; a place that cannot be used is refused before the work.
 
 1. Everything is written into a hidden sibling of the target, so on the same file system.
 2. A rename puts it in place; an older report is moved aside first and removed last.
 3. Whatever happens in between, an error or Ctrl-C, the sibling is removed and an older report is back.
 
-``manifest.json`` names the format, the provenance and every file's SHA-256. Only a folder that holds
-nothing but an older report is ever replaced.
+``manifest.json`` names the format, the provenance and every file's SHA-256. Only a folder that holds nothing but an
+older report is ever replaced.
 """
 
 import hashlib
@@ -17,9 +13,10 @@ import itertools
 import json
 import math
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path, PurePath
@@ -30,26 +27,44 @@ from interp.report.drawing import ordinary_style, write_pictures
 from interp.report.html import as_page
 from interp.report.sections import Page, page_of
 
-HEADS = "interp heads report"
-SWEEP = "interp sweep report"
-RELATIONS = "interp relations report"
-PROBES = "interp probes report"
-ERASURE = "interp erasure report"
-CALIBRATION = "interp calibration report"
-CARD = "interp head card"
-ATTENTION = "interp attention report"
-FORMATS = (HEADS, SWEEP, RELATIONS, PROBES, ERASURE, CALIBRATION, CARD, ATTENTION)
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+FOLDER = "output folder"
+_OURS = re.compile(r"interp ([a-z]+ report|head card)")
 
 
-def files_of_report(folder: Path, formats: Sequence[str] = FORMATS) -> set[str]:
-    """The files that the folder's manifest claims; none if it is not a manifest of ours, of one of the `formats`."""
+@ordinary_style()
+def save(result: Any, out: str | Path, *, command: str | None = None, page: Page | None = None) -> Path:
+    """Write a result's tables, figures, page (or the `page` given) and manifest into `out`; see ``Result.save``."""
+    folder = check_output(out)
+    page = page_of(result) if page is None else page
+    html = as_page(page, command)
+    with in_place_of(folder) as draft:
+        for name, frame in page.frames.items():
+            frame.to_csv(draft / f"{name}.csv", index=False)
+            frame.to_parquet(draft / f"{name}.parquet", index=False)
+        result.examples.to_parquet(draft / "examples.parquet", index=False)
+        if page.draws:
+            write_pictures(page.draws, draft / "figures")
+        for name, text in {**page.files, "report.html": html}.items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).write_text(text, encoding="utf-8")
+        write_manifest(draft, page.provenance, command, kind=format_of(page.kind))
+    return folder
+
+
+def format_of(kind: str) -> str:
+    """What a manifest calls a page of this kind."""
+    return "interp head card" if kind == "head" else f"interp {kind} report"
+
+
+def files_of_report(folder: Path) -> set[str]:
+    """The files that the folder's manifest claims; none if it is not a manifest of ours."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, json.JSONDecodeError):
         return set()
-    if not isinstance(manifest, dict) or manifest.get("format") not in formats:
+    if not isinstance(manifest, dict) or not _OURS.fullmatch(str(manifest.get("format"))):
         return set()
     files = manifest.get("files")
     return {MANIFEST, *files} if isinstance(files, dict) and all(map(_is_inside, files)) else set()
@@ -62,7 +77,7 @@ def _is_inside(name: str) -> bool:
 
 
 def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None, *, kind: str) -> None:
-    """Write the manifest of everything that lies in `folder`; `kind` is one of ``FORMATS``."""
+    """Write the manifest of everything that lies in `folder`; `kind` is as of ``format_of``."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     manifest = {
         "format": kind,
@@ -94,15 +109,8 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | bool | int | float | None) else str(value)
 
 
-FOLDER = "output folder"
-
-
 def absolute(out: str | Path, what: str) -> Path:
-    """The absolute path that `out` stands for.
-
-    Args:
-        out: As a user gives it; ``~`` is their home.
-        what: What is written there, such as ``output folder``.
+    """The absolute path that `out` stands for, where ``~`` is the home; `what` is written there, for the message.
 
     Raises:
         OutputError: It is no name that a file can have, or one that cannot be written down in UTF-8.
@@ -127,17 +135,10 @@ def os_errors_of(place: Path, what: str) -> Iterator[None]:
 
 
 def check_new_folder(out: str | Path, what: str = FOLDER) -> Path:
-    """Find out whether something new could be written to `out`: a folder that is missing or empty.
-
-    Args:
-        out: As a user gives it.
-        what: What it is called there.
-
-    Returns:
-        `out` as an absolute path.
+    """The absolute path of a folder that is missing or empty, and can be written; `what` it is called in an error.
 
     Raises:
-        OutputError: If `out` is a file or a folder with anything in it, or cannot be written.
+        OutputError: It is a file or a folder with anything in it, or cannot be written.
     """
     folder = absolute(out, what)
     with os_errors_of(folder, what):
@@ -148,11 +149,7 @@ def check_new_folder(out: str | Path, what: str = FOLDER) -> Path:
 
 
 def check_place(folder: Path, what: str = FOLDER) -> None:
-    """Refuse a place that a file has, or that cannot be written.
-
-    Raises:
-        OutputError: It is one of these.
-    """
+    """Refuse a place that a file has, or that cannot be written."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{what} {folder}: expected a folder, got a file; name another")
     # Asking for permission misses read-only file systems, and says yes to root: try it.
@@ -168,37 +165,11 @@ def sibling(folder: Path) -> Path:
     return sibling
 
 
-@ordinary_style()
-def save(result: Any, out: str | Path, *, command: str | None = None, page: Page | None = None) -> Path:
-    """Write a result's tables, figures, page (or the `page` given) and manifest into `out`; see ``Result.save``."""
-    folder = check_output(out)
-    page = page_of(result) if page is None else page
-    html = as_page(page, command)
-    with in_place_of(folder) as draft:
-        for name, frame in page.frames.items():
-            frame.to_csv(draft / f"{name}.csv", index=False)
-            frame.to_parquet(draft / f"{name}.parquet", index=False)
-        result.examples.to_parquet(draft / "examples.parquet", index=False)
-        if page.draws:
-            write_pictures(page.draws, draft / "figures")
-        for name, text in page.files.items():
-            (draft / name).parent.mkdir(parents=True, exist_ok=True)
-            (draft / name).write_text(text, encoding="utf-8")
-        (draft / "report.html").write_text(html, encoding="utf-8")
-        kind = CARD if page.kind == "head" else f"interp {page.kind} report"
-        write_manifest(draft, page.provenance, command, kind=kind)
-    return folder
-
-
 def check_output(out: str | Path) -> Path:
-    """Find out whether a report could be written to `out`, before anything is computed.
-
-    Returns:
-        `out` as an absolute path.
+    """The absolute path of a folder that a report can be written to, found out before anything is computed.
 
     Raises:
-        OutputError: If `out` is a file, holds something else than an older report, is a folder that cannot be
-            replaced, or cannot be written.
+        OutputError: It is a file, holds something else than an older report, cannot be replaced, or cannot be written.
     """
     folder = absolute(out, FOLDER)
     with os_errors_of(folder, FOLDER):

@@ -17,20 +17,29 @@ import pandas as pd
 from interp.errors import InputError
 from interp.report.attention_words import attending_heads, scored
 from interp.report.drawing import Figure
-from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview, probe_heatmap
+from interp.report.heads_figures import MEASURES, heads, overview
 from interp.report.heads_frames import (
     FINDINGS,
     FURTHER_HEAD_COLUMNS,
     HEAD_COLUMNS,
     TASK_COLUMNS,
     VERDICTS,
+    check_frames,
     file_names,
     layer_by_head,
     with_shown_names,
 )
 from interp.report.heads_reading import how_found, how_to_read, replication_sentence, replication_table
-from interp.report.heads_sentences import TaskSummary, head_sentence, reason_sentence, short_line, summarise
-from interp.report.heatmap import heatmap, reach
+from interp.report.heads_sentences import (
+    TaskSummary,
+    head_sentence,
+    place_note,
+    reason_sentence,
+    rows_of,
+    short_line,
+    summarise,
+)
+from interp.report.heatmap import Palette, heatmap, reach
 from interp.report.html import attention_data, columnar, flatten, model_with_hash
 from interp.report.notebook import MOST_DRAWN
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
@@ -44,14 +53,20 @@ _NUMBERED = 16
 _SAID = ("model", "seed", "device")
 _ELSEWHERE = ("layer", "head", "query", "metric", "task", "verdict")
 """Columns that have another name or place in the table, or that each task says once."""
+_COLUMNS = ("name", "task", "verdict", *(c for c in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if c not in _ELSEWHERE))
 _EVIDENCE = (
-    *columns_of("name", "task", "mark"),
+    *columns_of("name", "task"),
+    Column("mark", "verdict"),
     Column("excess", "excess attention", "excess_low", "excess_high"),
     Column("effect", "effect of resampling", "effect_low", "effect_high"),
     Column("mean_effect", "effect of the mean", "mean_effect_low", "mean_effect_high"),
     Column("exchange", "word exchanged", "exchange_low", "exchange_high"),
     Column("probe_excess", "probe, excess", "probe_excess_low", "probe_excess_high"),
     *columns_of("unit", "reason"),
+)
+_SEEDS = (
+    "Models of other seeds were judged on the same examples. A verdict on a task replicates where some head of the "
+    "other model gets it, whichever number that has."
 )
 
 
@@ -69,26 +84,28 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
     """The sections of what ``interp.heads`` returns; `cards` are pages of heads, by their names such as ``2.1``.
 
     Raises:
-        InputError: A card is of no head.
+        InputError: A card is of no head, or the report cannot be shown: see ``check_frames``.
     """
     cards = cards or {}
-    _check_heads(cards)
+    for name in cards:  # each becomes a file's
+        if not re.fullmatch(r"\d+\.\d+", name):
+            raise InputError(f"card {name[:80]!r}: expected the name of a head, such as '2.1'; name its page by that")
+    check_frames(report)
     named = with_shown_names(report)
     cells, maps = _for_readers(named.summary()), named.attention_maps
-    columns = ("name", "task", "verdict", *(c for c in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if c not in _ELSEWHERE))
     return Page(
         title="Which heads track what",
         kind="heads",
-        sections=tuple(_sections(report, named, cells, tuple(cards), columns)),
+        sections=tuple(_sections(report, named, cells, tuple(cards))),
         provenance=report.provenance,
         about=about(_of_model(report.provenance), _size(named)),
         cautions=left_out(report.provenance),
         call="interp.plots.overview(report)",
         frames=_frames(report),
-        draws=_draws(report, named),
+        draws=_draws(report),
         data={
-            "heads": columnar(cells, columns),
-            "tasks": [_of_task(task, _rows_of(cells, task)) for _, task in named.tasks.iterrows()],
+            "heads": columnar(cells, _COLUMNS),
+            "tasks": [_of_task(task, rows_of(cells, task)) for _, task in named.tasks.iterrows()],
             "attention": attention_data(maps[maps["task"] == task] for task in named.tasks["task"]),
             "cards": list(cards),
         },
@@ -96,19 +113,10 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
     )
 
 
-def _check_heads(cards: Mapping[str, str]) -> None:
-    """Refuse names that are no head's: each becomes a file's."""
-    for name in cards:
-        if not re.fullmatch(r"\d+\.\d+", name):
-            raise InputError(f"card {name[:80]!r}: expected the name of a head, such as '2.1'; name its page by that")
-
-
 def _for_readers(cells: pd.DataFrame) -> pd.DataFrame:
     """The rows with the heads' names, and as ``sentence`` what each row says."""
-    return cells.assign(
-        name=[f"{layer}.{head}" for layer, head in zip(cells["layer"], cells["head"], strict=True)],
-        sentence=[_says(row) for _, row in cells.iterrows()],
-    )
+    names = [f"{layer}.{head}" for layer, head in zip(cells["layer"], cells["head"], strict=True)]
+    return cells.assign(name=names, sentence=[_says(row) for _, row in cells.iterrows()])
 
 
 def _says(row: pd.Series) -> str:
@@ -118,13 +126,7 @@ def _says(row: pd.Series) -> str:
     return f"{reason}." if reason else ""
 
 
-def _rows_of(cells: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
-    return cells[cells["task"] == task["task"]]
-
-
-def _sections(
-    report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ...], columns: tuple[str, ...]
-) -> list[Section]:
+def _sections(report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ...]) -> list[Section]:
     summaries = summarise(named)
     tasks = [task for _, task in named.tasks.iterrows()]
     grids = [_grid(cells, number, str(task["task"])) for number, task in enumerate(tasks)]
@@ -140,16 +142,18 @@ def _sections(
         found.append(Picture("", "overview", partial(overview, report), "All kinds of evidence and the verdicts"))
     found.append(_strongest(cells))
     if not named.replication.empty:
-        found += _replication(named.replication)
-    for number, (task, summary) in enumerate(zip(tasks, summaries, strict=True)):
-        found += _task_sections(task, summary, _rows_of(cells, task), grids[number][0], named.attention_maps)
-    found.append(Facts("How to read this", how_to_read(cells, report.provenance)))
-    found.append(
-        Table("Tables", "Every head and task", cells, columns_of(*columns), "heads.csv", data="heads"),
-    )
-    found.append(Table("", "The tasks", named.tasks, columns_of(*TASK_COLUMNS), "manifest.json"))
-    found.append(Facts("What was asked", _asked(named.tasks, report.provenance)))
-    return found
+        table, caption = replication_table(named.replication), "Which heads of which model get each verdict"
+        found.append(Sentences("Other seeds", [replication_sentence(table)], note=_SEEDS))
+        found.append(Table("", caption, table, columns_of(*map(str, table.columns)), "replication.csv"))
+    for task, summary, (grid, _) in zip(tasks, summaries, grids, strict=True):
+        found += _task_sections(task, summary, rows_of(cells, task), grid, named.attention_maps)
+    return [
+        *found,
+        Facts("How to read this", how_to_read(cells, report.provenance)),
+        Table("Tables", "Every head and task", cells, columns_of(*_COLUMNS), "heads.csv", data="heads"),
+        Table("", "The tasks", named.tasks, columns_of(*TASK_COLUMNS), "manifest.json"),
+        Facts("What was asked", _asked(named.tasks, report.provenance)),
+    ]
 
 
 def _grid(cells: pd.DataFrame, number: int, task: str) -> tuple[Grid, list[list[Any]]]:
@@ -162,29 +166,13 @@ def _strongest(cells: pd.DataFrame) -> Table:
     """By verdict, then by the size of the effect."""
     order = cells.assign(_verdict=cells["verdict"].map(list(VERDICTS).index), _size=-cells["effect"].abs())
     ordered = order.sort_values(["_verdict", "_size"], kind="stable").assign(
-        mark=lambda rows: [f"{VERDICTS[name].symbol} {name}" for name in rows["verdict"]],
+        mark=lambda rows: [VERDICTS[name].marked for name in rows["verdict"]],
         unit=lambda rows: rows["metric"].map(lambda metric: UNITS.get(metric, metric)),
     )
-    there = ordered.reindex(columns=[*ordered.columns, *(set(_ends()) - set(ordered.columns))])
+    ends = {name for column in _EVIDENCE for name in (column.low, column.high) if name}
+    there = ordered.reindex(columns=[*ordered.columns, *(ends - set(ordered.columns))])
     shown = [column for column in _EVIDENCE if there[column.name].replace("", np.nan).notna().any()]
     return Table("Evidence", "Every head and task, the strongest findings first", there, shown, "heads.csv")
-
-
-def _ends() -> list[str]:
-    return [name for column in _EVIDENCE for name in (column.low, column.high) if name]
-
-
-def _replication(frame: pd.DataFrame) -> list[Section]:
-    table = replication_table(frame)
-    note = (
-        "Models of other seeds were judged on the same examples. A verdict on a task replicates where some head of the "
-        "other model gets it, whichever number that has."
-    )
-    caption = "Which heads of which model get each verdict"
-    return [
-        Sentences("Other seeds", [replication_sentence(table)], note=note),
-        Table("", caption, table, columns_of(*map(str, table.columns)), "replication.csv"),
-    ]
 
 
 def _task_sections(
@@ -193,7 +181,7 @@ def _task_sections(
     found, unit = summary.findings, UNITS.get(task["metric"], task["metric"])
     shown = found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions)
     further = (*found[_FEW:], *summary.open_questions) if found else ()
-    heats = [
+    heats: list[tuple[str, str, Palette]] = [
         ("Attention to the related word, less the best baseline's; no colour below 0", "excess", "attention"),
         (f"Effect of resampling the head ({unit}); a cost is negative", "effect", "effect"),
     ]
@@ -201,10 +189,11 @@ def _task_sections(
         feature = cells["feature"].iloc[0]
         caption = f"Accuracy of a probe for {feature}, less its toughest control's; no colour below 0"
         heats.append((caption, "probe_excess", "attention"))
-    drawn = [(caption, heatmap(cells, grid.name, column, palette)) for caption, column, palette in heats]  # type: ignore[arg-type]
+    drawn = [(caption, heatmap(cells, grid.name, column, palette)) for caption, column, palette in heats]
+    said = [*filter(None, (summary.headline, summary.untested)), *shown]
     sections: list[Section] = [
         Heatmaps(grid.name, drawn, kind="" if len(grid.heads) <= _NUMBERED else "tiny", grid=grid),
-        Sentences("", [*filter(None, (summary.headline, summary.untested)), *shown], further),
+        Sentences("", said, further, place_note([*said, *further])),
         Facts("", _task_facts(task)),
     ]
     if top := attending_heads(scored(maps), grid.name):
@@ -213,25 +202,24 @@ def _task_sections(
 
 
 def _task_facts(task: pd.Series) -> list[tuple[str, str]]:
-    facts = (
-        ("About", task["description"]),
-        ("Looks from", task["query"]),
-        ("Left out", task["dropped"]),
-        ("Coverage", task["coverage"]),
-    )
-    return [(label, str(text)) for label, text in facts if pd.notna(text) and str(text)]
+    names = {"About": "description", "Looks from": "query", "Left out": "dropped", "Coverage": "coverage"}
+    return [(label, str(task[name])) for label, name in names.items() if pd.notna(task[name]) and str(task[name])]
 
 
 def _asked(tasks: pd.DataFrame, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The few facts that a reader asks for; the rest stands under `How it was made`."""
-    counts = tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
     known = _of_model(provenance)
-    known = {**known, **model_with_hash({key: str(text) for key, text in known.items()})}
-    facts = [("Tasks", ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts))]
-    return facts + [(key.capitalize(), str(known[key])) for key in _SAID if key in known]
+    known |= model_with_hash(known)
+    return [("Tasks", tasks_asked(tasks)), *((key.capitalize(), known[key]) for key in _SAID if key in known)]
 
 
-def _of_model(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def tasks_asked(tasks: pd.DataFrame) -> str:
+    """The tasks, and how much of each there is."""
+    counts = tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
+    return ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts)
+
+
+def _of_model(provenance: Mapping[str, Any]) -> dict[str, str]:
     """Facts by the last part of their names, the first of each: runs of several tasks keep them a level down."""
     return {name.rsplit(".", 1)[-1]: text for name, text in reversed(flatten(provenance))}
 
@@ -264,13 +252,11 @@ def _frames(report: Any) -> dict[str, pd.DataFrame]:
     return frames if report.replication.empty else {**frames, "replication": report.replication}
 
 
-def _draws(report: Any, named: Any) -> dict[str, Callable[[], Figure]]:
-    cells = named.summary()
+def _draws(report: Any) -> dict[str, Callable[[], Figure]]:
+    cells, tasks = report.summary(), [str(task) for task in report.tasks["task"]]
     draws: dict[str, Callable[[], Figure]] = {"overview": partial(overview, report)}
-    names = file_names([str(task) for task in report.tasks["task"]])
-    for task, name in zip(named.tasks["task"], names, strict=True):
-        draws[f"attention_{name}"] = partial(attention_heatmap, cells, task)
-        draws[f"effect_{name}"] = partial(effect_heatmap, cells, task)
-        if cells.loc[cells["task"] == task, "probe"].notna().any():
-            draws[f"probe_{name}"] = partial(probe_heatmap, cells, task)
+    for task, name in zip(tasks, file_names(tasks), strict=True):
+        for measure in MEASURES:
+            if measure != "probe" or cells.loc[cells["task"] == task, "probe"].notna().any():
+                draws[f"{measure}_{name}"] = partial(heads, report, task, measure)
     return draws

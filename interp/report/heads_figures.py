@@ -1,14 +1,9 @@
-"""What do the heads look like at a glance? Frames to matplotlib figures, layers down, heads across.
+"""What do the heads look like at a glance? Numbers of heads as maps: layers down, heads across.
 
-Each function returns a ``matplotlib.figure.Figure`` of its own; nothing global is set and nothing
-is shown. Colours are safe for colour-blind readers; every verdict also has a shape, and what was
-not measured is hatched, never 0.
-
-What is known of every head? One number each, as a map: layers down, heads across.
+Each function returns a ``matplotlib.figure.Figure`` of its own; nothing global is set and nothing is shown. Colours are
+safe for colour-blind readers; every verdict also has a shape, and what was not measured is hatched, never 0.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -43,34 +38,14 @@ _CELL, _SMALLEST_CELL, _MARKED_CELL, _WIDEST = 0.42, 0.1, 0.25, 3.8
 _LEGEND = 1.9
 """Inches of a column of the legend."""
 _ATTRIBUTES = ("cells", "tasks", "groups", "attention_maps")
-
-
-def attention_heatmap(frame: pd.DataFrame, task: str) -> Figure:
-    """How much more of each head's attention goes to the related word than to its best baseline.
-
-    The colours run from 0 to 1; below 0, the baseline has more, and is as neutral as 0.
-    """
-    shown = "attention to the related word, less the best\nbaseline's (colour from 0 up; below 0 neutral)"
-    return _heatmap(frame, task, "excess", _attention, shown)
-
-
-def effect_heatmap(frame: pd.DataFrame, task: str) -> Figure:
-    """Mean effect of ablating each head, in units of the task's metric; a drop is negative."""
-    metric = str(frame.loc[frame["task"] == task, "metric"].iloc[0])
-    draw = partial(_effects, bound=reach(layer_by_head(frame, task, "effect")))
-    return _heatmap(
-        frame, task, "effect", draw, f"effect of resampling ({UNITS.get(metric, metric)}; a cost is negative)"
-    )
-
-
-def probe_heatmap(frame: pd.DataFrame, task: str) -> Figure:
-    """How much better a probe reads the task's feature than its toughest control does.
-
-    The colours run from 0 to 1; below 0, the control does better, and is as neutral as 0.
-    """
-    feature = short(str(frame.loc[frame["task"] == task, "feature"].iloc[0]), 30)
-    shown = f"accuracy of a probe for {feature}, less the\ntoughest control's (colour from 0 up; below 0 neutral)"
-    return _heatmap(frame, task, "probe_excess", _attention, shown)
+Measure = Literal["attention", "effect", "probe"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+_COLUMNS = {"attention": "excess", "effect": "effect", "probe": "probe_excess"}
+_TITLES = {
+    "attention": "attention to the related word, less the best\nbaseline's (colour from 0 up; below 0 neutral)",
+    "effect": "effect of resampling ({unit}; a cost is negative)",
+    "probe": "accuracy of a probe for {feature}, less the\ntoughest control's (colour from 0 up; below 0 neutral)",
+}
 
 
 def overview(report: Any) -> Figure:
@@ -82,56 +57,77 @@ def overview(report: Any) -> Figure:
     require(report, _ATTRIBUTES, "overview", "interp.heads")
     report = with_shown_names(report)
     frame, tasks = report.summary(), report.tasks
-    attention = [layer_by_head(frame, task, "excess") for task in tasks["task"]]
-    effect = [_share_of_base(frame, task) for _, task in tasks.iterrows()]
-    probe = [layer_by_head(frame, task, "probe_excess") for task in tasks["task"]]
-    rows = 3 if frame["probe_excess"].notna().any() else 2
-    n_layers, n_heads = effect[0].shape
+    panels = [
+        (
+            "attention to the\nrelated word, less the\nbest baseline's",
+            [layer_by_head(frame, task, "excess") for task in tasks["task"]],
+        ),
+        (_share_label(tasks["metric"]), [_share_of_base(frame, task) for _, task in tasks.iterrows()]),
+        (
+            "accuracy of a probe,\nless the toughest\ncontrol's",
+            [layer_by_head(frame, task, "probe_excess") for task in tasks["task"]],
+        ),
+    ]
+    panels = panels if frame["probe_excess"].notna().any() else panels[:2]
+    n_layers, n_heads = panels[0][1][0].shape
     titles = [short(task, 26) for task in tasks["task"]]
     cell = min(_CELL, max(_SMALLEST_CELL, _WIDEST / max(n_layers, n_heads)))
     width = max(1.9, cell * n_heads, 0.09 * max(map(len, titles)))
-    size = (width * len(tasks) + 1.9, rows * max(1.7, cell * n_layers) + 1.1)
+    size = (width * len(tasks) + 1.9, len(panels) * max(1.7, cell * n_layers) + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="compressed")
-    axes = figure.subplots(rows, len(tasks), squeeze=False, sharex=True, sharey=True)
-    for number, task in enumerate(tasks["task"]):
-        column = axes[:, number]
-        _attention(column[0], attention[number], annotate=False, cbar=False)
-        _effects(column[1], effect[number], bound=1.0, annotate=False, cbar=False)
-        if rows == 3:
-            _attention(column[2], probe[number], annotate=False, cbar=False)
-        for ax in column:
+    axes = figure.subplots(len(panels), len(tasks), squeeze=False, sharex=True, sharey=True)
+    for number, (row, (label, tables)) in enumerate(zip(axes, panels, strict=True)):
+        for ax, table, task in zip(row, tables, tasks["task"], strict=True):
+            _coloured(ax, table, 1.0 if number == 1 else None, annotate=False)
             _mark_verdicts(ax, frame, task, height=0.5, scale=min(1.0, cell / _MARKED_CELL))
             ax.set(xlabel="", ylabel="")
-        column[0].set_title(titles[number], fontsize=10, parse_math=False)
-        column[-1].set_xlabel("head")
-    thin_ticks(axes[0, 0], int(_WIDEST / 0.16))  # all panels share them
-    labels = (
-        "attention to the\nrelated word, less the\nbest baseline's",
-        _share_label(tasks["metric"]),
-        "accuracy of a probe,\nless the toughest\ncontrol's",
-    )
-    for row, label in zip(axes, labels, strict=False):
         row[0].set_ylabel("layer")
-        bar = figure.colorbar(row[0].collections[0], ax=list(row), aspect=12)
-        bar.set_label(label, fontsize=9)
-    missing = any(table.isna().to_numpy().any() for table in (*attention, *effect, *(probe if rows == 3 else ())))
-    _legend(figure, frame, missing=missing)
+        figure.colorbar(row[0].collections[0], ax=list(row), aspect=12).set_label(label, fontsize=9)
+    for above, below, title in zip(axes[0], axes[-1], titles, strict=True):
+        above.set_title(title, fontsize=10, parse_math=False)
+        below.set_xlabel("head")
+    thin_ticks(axes[0, 0], int(_WIDEST / 0.16))  # all panels share them
+    _legend(figure, frame, missing=any(table.isna().to_numpy().any() for _, tables in panels for table in tables))
     return figure
 
 
-def _heatmap(
-    frame: pd.DataFrame, task: str, column: str, draw: Callable[[Axes, pd.DataFrame], None], shown: str
-) -> Figure:
-    """One column of one task's heads, with their verdicts."""
-    table = layer_by_head(frame, task, column)
-    figure = _figure(*table.shape)
+def heads(report: Any, task: str | None = None, measure: Measure = "effect") -> Figure:
+    """One kind of evidence on one task, every head in its place, with the verdicts' shapes.
+
+    The colours of attention and of probes run from 0 to 1: below 0 the baseline, or the control, has more, and is as
+    neutral as 0.
+
+    Args:
+        report: What ``interp.heads`` returns.
+        task: One of its tasks; None where it has only one.
+        measure: ``attention`` (to the related word, less the best baseline's), ``effect`` (of ablation, in the metric's
+            unit) or ``probe`` (accuracy for the task's feature, less the toughest control's).
+
+    Raises:
+        InputError: It is no such report, or has no such task; an unknown measure; or no probe on this task.
+    """
+    require(report, _ATTRIBUTES, "heads", "interp.heads")
+    which = chosen("task", task, [str(each) for each in report.tasks["task"]])
+    measured = chosen("measure", measure, MEASURES)
+    frame = report.summary()[report.summary()["task"] == which]
+    if measured == "probe" and frame["probe_excess"].isna().all():
+        raise InputError(
+            f"measure: task {which!r} was not probed: it has no feature, or probes were left out; expected one of "
+            "'attention', 'effect'"
+        )
+    table = layer_by_head(frame, which, _COLUMNS[measured])
+    figure = Figure(figsize=map_size(*table.shape), dpi=150, layout="constrained")
     ax = figure.subplots()
-    draw(ax, table)
+    _coloured(ax, table, reach(table) if measured == "effect" else None, annotate=True)
     # Below the number, where there is one.
-    _mark_verdicts(ax, frame, task, height=0.72 if is_annotated(table) else 0.5)
+    _mark_verdicts(ax, frame, which, height=0.72 if is_annotated(table) else 0.5)
     thin_ticks(ax)
-    _title(ax, task, shown)
-    _legend(figure, frame[frame["task"] == task], missing=bool(table.isna().to_numpy().any()))
+    metric, feature = str(frame["metric"].iloc[0]), short(str(frame["feature"].iloc[0]), 30)
+    said = _TITLES[measured].format(unit=UNITS.get(metric, metric), feature=feature)
+    name = shown_names([str(each) for each in report.tasks["task"]])[which]
+    # A task may be named by a path, where a dollar is no mathematics.
+    ax.set_title(f"{short(name, _LONGEST_TITLE)}\n{said}", fontsize=9, parse_math=False)
+    _legend(figure, frame, missing=bool(table.isna().to_numpy().any()))
     return figure
 
 
@@ -147,23 +143,11 @@ def _share_label(metrics: pd.Series) -> str:
     return f"effect of resampling\n(share of the model's\n{base})"
 
 
-def _figure(n_layers: int, n_heads: int) -> Figure:
-    return Figure(figsize=map_size(n_layers, n_heads), dpi=150, layout="constrained")
-
-
-def _title(ax: Axes, task: str, shown: str) -> None:
-    # A task may be named by a path, where a dollar is no mathematics.
-    ax.set_title(f"{short(task, _LONGEST_TITLE)}\n{shown}", fontsize=9, parse_math=False)
-
-
-def _attention(ax: Axes, table: pd.DataFrame, *, annotate: bool = True, cbar: bool = True) -> None:
-    palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
-    draw_table(ax, table, cmap=palette, vmin=0.0, vmax=1.0, annotate=annotate, cbar=cbar)
-
-
-def _effects(ax: Axes, table: pd.DataFrame, *, bound: float, annotate: bool = True, cbar: bool = True) -> None:
-    palette = sns.color_palette("RdBu", as_cmap=True)
-    draw_table(ax, table, cmap=palette, vmin=-bound, vmax=bound, annotate=annotate, cbar=cbar)
+def _coloured(ax: Axes, table: pd.DataFrame, bound: float | None, *, annotate: bool) -> None:
+    """Effects, whose colours diverge from 0 as far as `bound`; or, without a bound, shares from 0 to 1."""
+    cmap = sns.color_palette(SEQUENTIAL, as_cmap=True) if bound is None else diverging()
+    low, high = (0.0, 1.0) if bound is None else (-bound, bound)
+    draw_table(ax, table, cmap=cmap, vmin=low, vmax=high, annotate=annotate, cbar=annotate)
 
 
 def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float, scale: float = 1.0) -> None:
@@ -179,8 +163,7 @@ def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float, s
 
 def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
     """Explain the shapes that occur in `frame`, below the panels."""
-    present = set(frame["verdict"]) - {"none"}
-    labels = [name for name in VERDICTS if name in present]
+    labels = [name for name in VERDICTS if name in set(frame["verdict"]) - {"none"}]
     handles: list[Artist] = [verdict_marker(VERDICTS[name]) for name in labels]
     if missing:
         handles.append(hatching())
@@ -188,35 +171,6 @@ def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
     if handles:
         fitting = min(3, max(1, int(figure.get_figwidth() / _LEGEND)))
         figure.legend(handles, labels, loc="outside lower center", ncols=fitting, fontsize=8, frameon=False)
-
-
-Measure = Literal["attention", "effect", "probe"]
-_DRAWN = {"attention": attention_heatmap, "effect": effect_heatmap, "probe": probe_heatmap}
-
-
-def heads(report: Any, task: str | None = None, measure: Measure = "effect") -> Figure:
-    """One kind of evidence on one task, every head in its place, with the verdicts' shapes.
-
-    Args:
-        report: What ``interp.heads`` returns.
-        task: One of its tasks; None where it has only one.
-        measure: ``attention`` (to the related word, less the best baseline's), ``effect`` (of ablation, in the metric's
-            unit) or ``probe`` (accuracy for the task's feature, less the toughest control's).
-
-    Raises:
-        InputError: It is no such report, or has no such task; an unknown measure; or no probe on this task.
-    """
-    require(report, _ATTRIBUTES, "heads", "interp.heads")
-    which = chosen("task", task, [str(each) for each in report.tasks["task"]])
-    measured = chosen("measure", measure, get_args(Measure))
-    named = with_shown_names(report)
-    own = shown_names([str(each) for each in report.tasks["task"]])[which]
-    if measured == "probe" and named.summary().loc[named.summary()["task"] == own, "probe_excess"].isna().all():
-        raise InputError(
-            f"measure: task {which!r} was not probed: it has no feature, or probes were left out; expected one of "
-            "'attention', 'effect'"
-        )
-    return _DRAWN[measured](named.summary(), own)
 
 
 def head_map(
@@ -249,21 +203,16 @@ def head_map(
     if bound is not None and not bound > 0:
         raise InputError(f"bound: expected a number above 0, got {bound!r}")
     table = layer_by_head(frame.assign(task="", **{column: numeric}), "", column)
-    return _drawn(table, title or column, (numeric < 0).any() if signed is None else signed, bound)
-
-
-def _drawn(table: pd.DataFrame, title: str, signed: bool, bound: float | None) -> Figure:
-    values = table.to_numpy(dtype=float)
-    known = np.abs(values[np.isfinite(values)])
-    top = bound if bound is not None else float(known.max()) if known.size and known.max() > 0 else 1.0
+    diverges = (numeric < 0).any() if signed is None else signed
+    sizes = numeric[np.isfinite(numeric)].abs()
+    top = bound if bound is not None else float(sizes.max()) if sizes.any() else 1.0
+    cmap = diverging() if diverges else sns.color_palette(SEQUENTIAL, as_cmap=True)
     figure = Figure(figsize=map_size(*table.shape), dpi=150, layout="constrained")
     ax = figure.subplots()
-    how: Mapping[str, Any] = {"cmap": diverging() if signed else sns.color_palette(SEQUENTIAL, as_cmap=True)}
-    draw = partial(draw_table, ax, table, annotate=True, cbar=True, **how)
-    draw(vmin=-top if signed else 0.0, vmax=top)
+    draw_table(ax, table, cmap=cmap, vmin=-top if diverges else 0.0, vmax=top, annotate=True, cbar=True)
     thin_ticks(ax)
     ax.set(xlabel="head", ylabel="layer")
-    wrapped_title(ax, short(title, 200))
-    if np.isnan(values).any():
+    wrapped_title(ax, short(title or column, 200))
+    if table.isna().to_numpy().any():
         figure.legend([hatching()], ["not measured"], loc="outside lower center", fontsize=8, frameon=False)
     return figure

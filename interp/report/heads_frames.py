@@ -13,6 +13,10 @@ from typing import Any
 
 import pandas as pd
 
+from interp.errors import InputError
+from interp.report.reading import texts
+from interp.report.words import FEWEST_CLUSTERS as FEWEST_CLUSTERS
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -37,85 +41,16 @@ class Verdict:
         """The name as a CSS class."""
         return self.name.replace(",", "").replace(" ", "-")
 
+    @property
+    def marked(self) -> str:
+        """Its symbol and its name."""
+        return f"{self.symbol} {self.name}"
+
 
 VERDICTS = {
-    verdict.name: verdict
-    for verdict in (
-        Verdict(
-            "tracks",
-            "★",
-            "*",
-            True,
-            "looks at the related word, the task needs it, and what it reads there turns the answer; where the task "
-            "names a feature, that can be read from what it writes",
-        ),
-        Verdict(
-            "attends and causal",
-            "●",
-            "o",
-            True,
-            "looks at the related word, and the task needs it; something that tracking takes is not shown",
-        ),
-        Verdict(
-            "causal, by another route",
-            "◆",
-            "D",
-            True,
-            "the task needs what it writes; it looks at the related word by less than the minimum beyond a baseline, "
-            "or what it reads there does not turn the answer by the minimum",
-        ),
-        Verdict("causal", "■", "s", True, "the task needs what it writes; its attention is not testable"),
-        Verdict(
-            "needed",
-            "⬟",
-            "p",
-            True,
-            "the task needs what it writes; where it looks, or whether that turns the answer, is undecided",
-        ),
-        Verdict(
-            "redundant",
-            "▲",
-            "^",
-            True,
-            "others stand in for it: the task needs one of the set that is named, and hardly misses any of them alone",
-        ),
-        Verdict(
-            "general",
-            "✚",
-            "P",
-            True,
-            "ablating it costs every task that the model can do, and on some it is shown not to look at the related "
-            "word",
-        ),
-        Verdict(
-            "attends, not causal",
-            "○",
-            "o",
-            False,
-            "looks at the related word; the effect of ablating it is smaller than the minimum that counts",
-        ),
-        Verdict("opposes", "▼", "v", True, "ablating it helps the task"),
-        Verdict(
-            "encodes, unused",
-            "◇",
-            "D",
-            False,
-            "the feature can be read there; ablating the head costs less than the minimum that counts, and it looks at "
-            "the related word by less than the minimum beyond a baseline, or that is not testable",
-        ),
-        Verdict("undecided", "?", r"$\mathbf{?}$", True, "the data do not decide"),
-        Verdict(
-            "none",
-            "·",
-            ".",
-            False,
-            "its effect is shown to be smaller than the minimum that counts, and so is its attention, or that is not "
-            "testable; smaller than the minimum is not nothing",
-        ),
-    )
+    each["name"]: Verdict(**{**each, "meaning": " ".join(each["meaning"].split())}) for each in texts()["verdicts"]
 }
-FEWEST_CLUSTERS = 30
-"""Clusters that a verdict needs, as ``interp.claims.bootstrap`` has it."""
+"""By name, the strongest first."""
 MORE_CLUSTERS = "draw more units, or give each its finest lexical draw as cluster, such as subject and verb"
 """What to do where there are fewer."""
 FINDINGS = tuple(VERDICTS)[: list(VERDICTS).index("encodes, unused")]
@@ -148,14 +83,47 @@ ATTENTION_COLUMNS = (
 )
 
 
-def layer_by_head(frame: pd.DataFrame, task: str, column: str) -> pd.DataFrame:
-    """One task's values as a table: layers down, heads across; what was not measured is missing.
+_NEEDED = {"cells": HEAD_COLUMNS + FURTHER_HEAD_COLUMNS, "tasks": TASK_COLUMNS, "attention_maps": ATTENTION_COLUMNS}
 
-    Args:
-        frame: One row per layer, head and task.
-        task: The task to show.
-        column: The column of `frame` to show.
+
+def check_frames(report: Any) -> None:
+    """Refuse a dossier that cannot be shown, before anything is written.
+
+    Raises:
+        InputError: A column is missing, a verdict is unknown, a head stands twice, or a task is not described.
     """
+    for name, columns in _NEEDED.items():
+        require_columns(f"the report's `{name}`", getattr(report, name), columns, "interp.heads")
+    require_verdicts("the report's verdicts", report.cells)
+    twice = report.cells.duplicated(["layer", "head", "task"])
+    if twice.any():
+        cell = report.cells.loc[twice, ["layer", "head", "task"]].iloc[0].to_dict()
+        raise InputError(f"the report's `cells`: expected one row per layer, head and task, got two for {cell}")
+    if undescribed := sorted(set(report.cells["task"]) - set(report.tasks["task"])):
+        raise InputError(
+            f"the report's `tasks`: expected a row for every task of the heads, got none for {', '.join(undescribed)}"
+        )
+
+
+def require_columns(what: str, frame: pd.DataFrame, columns: Sequence[str], made_by: str) -> None:
+    """Refuse a frame that lacks a column."""
+    if missing := [column for column in columns if column not in frame.columns]:
+        raise InputError(
+            f"{what}: expected the columns {', '.join(columns)}, got no {', '.join(missing)}; build it with {made_by}"
+        )
+
+
+def require_verdicts(what: str, frame: pd.DataFrame) -> None:
+    """Refuse verdicts that have no meaning."""
+    if unknown := sorted(set(frame["verdict"].astype(str)) - set(VERDICTS)):
+        raise InputError(
+            f"{what}: expected {'; '.join(VERDICTS)}; got {'; '.join(unknown)}; add a new one to "
+            "interp/report/reading.toml"
+        )
+
+
+def layer_by_head(frame: pd.DataFrame, task: str, column: str) -> pd.DataFrame:
+    """One column of a task's rows as a table: layers down, heads across; what was not measured is missing."""
     table = frame[frame["task"] == task].pivot(index="layer", columns="head", values=column)
     return table.reindex(index=sorted(frame["layer"].unique()), columns=sorted(frame["head"].unique()))
 
@@ -166,11 +134,16 @@ _LONGEST = 120
 
 
 def with_shown_names(report: Any) -> Any:
-    """A report with every task named for readers; its examples and provenance stay as they are."""
+    """A dossier or a card with every task named for readers; its examples and provenance stay as they are."""
     names = shown_names([str(task) for task in report.tasks["task"]])
-    tables = ("cells", "tasks", "groups", "replication", "attention_maps")
-    frames = {each: getattr(report, each) for each in tables}
-    return replace(report, **{name: frame.assign(task=frame["task"].map(names)) for name, frame in frames.items()})
+    frames = frames_by_task(report).items()
+    return replace(report, **{name: each.assign(task=each["task"].map(names)) for name, each in frames})
+
+
+def frames_by_task(report: Any) -> dict[str, pd.DataFrame]:
+    """The frames of a dossier or a card that tell tasks apart, by their names; without the examples."""
+    frames = {name: each for name, each in vars(report).items() if isinstance(each, pd.DataFrame) and "task" in each}
+    return {name: each for name, each in frames.items() if name != "examples"}
 
 
 def shown_names(tasks: Sequence[str]) -> dict[str, str]:
@@ -200,11 +173,9 @@ def file_names(tasks: Sequence[str]) -> list[str]:
 
 
 def _shown_name(task: str, others: Sequence[str]) -> str:
-    for n_parts in range(1, len(Path(task).parts) + 1):
-        name = _ending(task, n_parts)
-        if name not in {_ending(other, n_parts) for other in others}:
-            return name
-    return task
+    endings = (_ending(task, n) for n in range(1, len(Path(task).parts) + 1))
+    taken = ({_ending(other, n) for other in others} for n in itertools.count(1))
+    return next((name for name, theirs in zip(endings, taken, strict=False) if name not in theirs), task)
 
 
 def _ending(task: str, n_parts: int) -> str:

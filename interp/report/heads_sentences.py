@@ -2,51 +2,27 @@
 
 1. A task gets one short line: its strongest finding, the other heads, and the head with the largest effect.
 2. Its headline says how much was measured, how well the unablated model does, and from what size an effect counts.
-3. Each head with a finding gets a sentence or two: where it looks, what its ablation costs.
+3. Each head with a finding gets a sentence or two: where it looks, what its ablation costs. The sentences are templates
+   of ``reading.toml``, one a verdict; what they name is a column of the head's row, or made by ``_CLAUSES``.
 4. What stayed undecided is listed with the reason, and with the number of units that would decide.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from interp.report.heads_frames import FINDINGS, VERDICTS, with_shown_names
+from interp.report.reading import texts
 from interp.report.words import METRICS, UNITS, change, counted, estimate, listed, percent, size
-
-
-def unused_sentence(heads: pd.DataFrame) -> list[str]:
-    """One sentence of all heads that carry the feature and are not shown to do anything with it."""
-    found = heads[heads["verdict"] == "encodes, unused"].sort_values("probe", ascending=False)
-    if found.empty:
-        return []
-    names = [f"{layer}.{head}" for layer, head in zip(found["layer"], found["head"], strict=True)]
-    best = found.iloc[0]
-    who = f"Head {names[0]} carries" if len(names) == 1 else f"Heads {listed(names)} carry"
-    whose = "it" if len(names) == 1 else "any one of them"
-    return [
-        f"{who} {best['feature']} ({'' if len(names) == 1 else 'the first: '}{_readings(best)}), unused: "
-        f"ablating {whose} costs {best['task']} less than the minimum."
-    ]
-
-
-def carried_sentence(row: pd.Series) -> str:
-    """What a probe reads there; empty where it is not carried."""
-    return f" A probe reads {row['feature']} there ({_readings(row)})." if row["representation"] == "carried" else ""
-
-
-def _readings(row: pd.Series) -> str:
-    return (
-        f"accuracy {row['probe']:.2f} on unseen words; {row['probe_baseline']} {row['probe_baseline_score']:.2f}, "
-        f"control task {row['probe_control']:.2f}"
-    )
-
 
 _MOST_UNITS = 1_000_000
 _MOST_AT_REST = 0.5
 """Attention on the query itself and the first token that is worth a word."""
+_TEXTS: Mapping[str, str] = texts()["clauses"]
 
 
 @dataclass(frozen=True)
@@ -77,17 +53,23 @@ class TaskSummary:
 def summarise(report: Any) -> tuple[TaskSummary, ...]:
     """Put every task's verdicts into sentences, in the order of ``report.tasks``."""
     report = with_shown_names(report)
-    return tuple(
-        TaskSummary(
-            task=str(task["task"]),
-            headline=_headline(task, heads),
-            untested=_untested(task, heads),
-            findings=(*(head_sentence(row) for _, row in strongest_first(heads).iterrows()), *unused_sentence(heads)),
-            open_questions=tuple(_open_questions(heads)),
-        )
-        for _, task in report.tasks.iterrows()
-        for heads in [report.summary()[report.summary()["task"] == task["task"]]]
+    return tuple(_summary(task, rows_of(report.summary(), task)) for _, task in report.tasks.iterrows())
+
+
+def _summary(task: pd.Series, heads: pd.DataFrame) -> TaskSummary:
+    found = [head_sentence(row) for _, row in strongest_first(heads).iterrows()]
+    return TaskSummary(
+        task=str(task["task"]),
+        headline=_headline(task, heads),
+        untested=_untested(task, heads),
+        findings=(*found, *unused_sentence(heads)),
+        open_questions=tuple(_open_questions(heads)),
     )
+
+
+def rows_of(cells: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
+    """The heads of one task."""
+    return cells[cells["task"] == task["task"]]
 
 
 def head_sentence(row: pd.Series) -> str:
@@ -96,169 +78,143 @@ def head_sentence(row: pd.Series) -> str:
     Args:
         row: A row of the dossier's ``summary()`` whose verdict is one of ``FINDINGS``.
     """
-    return f"{verdict_sentence(row)}.{carried_sentence(row)}"
+    by_verdict = texts()["finding"]
+    template = by_verdict.get(row["verdict"], by_verdict["other"])
+    return (template + "{in_templates}.{if_carried}").format_map(_Said(row))
 
 
-def verdict_sentence(row: pd.Series) -> str:
-    """Where one head looks and what its ablation costs, without a full stop.
-
-    Args:
-        row: As ``head_sentence`` takes it.
-    """
-    return f"{_found(row)}{_in_templates(row)}"
-
-
-def _found(row: pd.Series) -> str:
-    name, task = f"Head {row['layer']}.{row['head']}", row["task"]
-    where, cost = _attention_clause(row), _effect_clause(row)
-    if row["verdict"] in ("tracks", "attends and causal"):
-        does = "tracks" if row["verdict"] == "tracks" else "matters for"
-        attends = f"it attends to the {row['relation']} {where}"
-        return f"{name} {does} {task}: {attends}, and {cost}{_there(row)}{_also(row)}"
-    if row["verdict"] == "redundant":
-        return f"{name} is redundant for {task} with {_partners(row)}: {_alone(row)}{_also(row)}"
-    if row["verdict"] == "general":
-        can = f"{name} matters for every task that the model can do"
-        return f"{can}, whether or not it looks at the related word: here {cost}"
-    if row["verdict"] == "attends, not causal":
-        return f"{name} attends to the {row['relation']} {where}, but {_small_effect(row)}: {cost}{_also(row)}"
-    if row["verdict"] == "opposes":
-        return f"{name} works against {task}: {cost}"
-    return f"{name} matters for {task}: {cost}. {_looks_elsewhere(row, where)}"
+def unused_sentence(heads: pd.DataFrame) -> list[str]:
+    """One sentence of all heads that carry the feature and are not shown to do anything with it."""
+    found = heads[heads["verdict"] == "encodes, unused"].sort_values("probe", ascending=False)
+    if found.empty:
+        return []
+    names = _names(found)
+    several = {"who": f"Heads {listed(names)} carry", "whose": "any one of them", "first": "the first: "}
+    one = {"who": f"Head {names[0]} carries", "whose": "it", "first": ""}
+    return [_TEXTS["unused"].format_map(_Said({**found.iloc[0], **(one if len(names) == 1 else several)}))]
 
 
-def _in_templates(row: pd.Series) -> str:
-    """That the mean over templates rests on some of them, as a sentence that follows; empty where it does not."""
-    if row["attention_state"] != "shown" or not row["n_templates_attended"] < row["n_templates"]:
+def _names(rows: pd.DataFrame) -> list[str]:
+    return [f"{layer}.{head}" for layer, head in zip(rows["layer"], rows["head"], strict=True)]
+
+
+class _Said(dict[str, Any]):
+    """What a template may name of a row: its columns, and clauses, which are made when they are asked for."""
+
+    def __missing__(self, name: str) -> Any:
+        return _CLAUSES[name](self) if name in _CLAUSES else _TEXTS[name].format_map(self)
+
+
+def _does(value: str, ends: str, said: _Said) -> str:
+    low, high = said[f"{ends}_low"], said[f"{ends}_high"]
+    return change(said[value], low, high, said["unit"], n_clusters=said.get("n_clusters"))
+
+
+def _where(said: _Said) -> str:
+    """Where a head looks: at which value of the feature, and how much more than its best baseline."""
+    clause = f"{said['at_value']}({said['attention']:.2f} of its attention"
+    if pd.notna(said["attention_baseline"]):
+        name = f", {said['baselines']}" if pd.notna(said["baseline"]) else ""
+        clause += f"; its best baseline{name}, has {said['attention_baseline']:.2f}"
+    return clause + ")"
+
+
+def _at_value(said: _Said) -> str:
+    """At which value of the feature a head looks; empty where it is not shown to, or there are none."""
+    value = said["attention_value"]
+    if said["attention_state"] != "shown" or pd.isna(value) or not value:
         return ""
-    attended, of = f"{row['n_templates_attended']:.0f}", counted(int(row["n_templates"]), "template")
-    return f". It looks there beyond its baseline in {attended} of {of} only"
+    only = len(str(said["attention_values"]).split(", ")) < said["n_attention_values"]
+    where = f"where {said['feature']} is {value}"
+    return f"{where} only " if only else f"most clearly {where} "
 
 
-def _there(row: pd.Series) -> str:
-    """What it reads at the related word is worth, as the end of a sentence; empty where that was not measured."""
-    if pd.isna(row["exchange"]):
-        return ""
-    does = change(row["exchange"], row["exchange_low"], row["exchange_high"], UNITS.get(row["metric"], row["metric"]))
-    return f"; exchanging the {row['relation']} for this head alone {does}"
-
-
-def _also(row: pd.Series) -> str:
-    """The verdict's reason as a sentence that follows."""
-    reason = reason_sentence(row)
-    return f". {reason}" if reason else ""
-
-
-def _partners(row: pd.Series) -> str:
-    return listed(str(row["partners"]).split())
-
-
-def _alone(row: pd.Series) -> str:
-    """What a redundant head costs by itself, with those that it shares the work with, and after them."""
-    unit = UNITS.get(row["metric"], row["metric"])
-    does = change(row["group_effect"], row["group_low"], row["group_high"], unit)
-    then = change(row["group_share"], row["group_share_low"], row["group_share_high"], unit)
-    where = "it is not shown to look at the related word"
-    if row["attention_state"] == "shown":
-        where = f"it attends to the {row['relation']} {_attention_clause(row)}"
-    mean = str(row["mean_replacement"]).replace("_", " ")
-    together = f"the {mean} in the places of {listed(str(row['group']).split('+'))} {does}"
-    return f"{where}; {_effect_clause(row)}. Together, {together}; ablating this one where the others are gone {then}"
-
-
-def _looks_elsewhere(row: pd.Series, where: str) -> str:
+def _elsewhere(said: _Said) -> str:
     """Where a head that is not shown to attend to the related word does look."""
-    if pd.isna(row["attention"]):
-        return "Its attention is not testable"
-    if row["attention_state"] == "not testable":
-        return f"Whether it attends to the {row['relation']} is not testable {where}: {_no_room(row)}"
-    if row["attention_state"] == "shown":
-        there = "but " + row["reason"].replace("at the related word", "there")
-        return f"It attends to the {row['relation']} {where}, {there}{_there(row)}"
-    if row["excess"] <= -row["min_attention"]:
-        share = f"{row['attention_baseline']:.2f} of its attention"
-        more = _baseline(row["baseline"])
-        return f"It attends more to {more} ({share}) than to the {row['relation']} ({row['attention']:.2f})"
-    reason = reason_of(row)
-    because = f": {reason}" if reason else ""
-    rests = f"{because}{_rests(row)}"
-    if row["attention_state"] == "none":
-        return f"It attends to the {row['relation']} {where} by less than the minimum beyond a baseline{rests}"
-    return f"It is not shown to attend to the {row['relation']} {where}{rests}"
+    case = said["attention_state"]
+    if pd.isna(said["attention"]):
+        case = "unknown"
+    elif case not in ("not testable", "shown") and said["excess"] <= -said["min_attention"]:
+        case = "more"
+    return str(texts()["elsewhere"][case].format_map(said))
 
 
-def _rests(row: pd.Series) -> str:
-    """Where most of a head's attention is that it has no use for, as the end of a sentence; empty if it is not much."""
-    own, first = row["attention_self"], row["attention_first"]
-    if not own + first >= _MOST_AT_REST:
-        return ""
-    name, size = ("the first token", first) if first >= own else ("the query itself", own)
-    return f"; {size:.2f} of its attention rests on {name}"
+def _rests(said: _Said) -> str:
+    """Where most of a head's attention is that it has no use for; empty if it is not much."""
+    own, first = said["attention_self"], said["attention_first"]
+    name, share = ("the first token", first) if first >= own else ("the query itself", own)
+    return f"; {share:.2f} of its attention rests on {name}" if own + first >= _MOST_AT_REST else ""
 
 
-def _no_room(row: pd.Series) -> str:
-    """Why no excess is possible: the baseline is the related word."""
-    share = "every example" if row["baseline_overlap"] == 1 else f"{percent(row['baseline_overlap'])} of the examples"
-    return f"{_baseline(row['baseline'])} is the {row['relation']} itself in {share}"
+def _in_templates(said: _Said) -> str:
+    """That the mean over templates rests on some of them; empty where it does not."""
+    some = said["attention_state"] == "shown" and said["n_templates_attended"] < said["n_templates"]
+    return str(said["templates"]) if some else ""
 
 
-def reason_of(row: pd.Series) -> str:
+def _place(name: str) -> str:
+    """A baseline as a sentence has it: ``offset -3``, but ``the first attractor``."""
+    return name if re.search(r"\d$", name) else f"the {name}"
+
+
+def _if_it_looks(said: _Said) -> str:
+    return said["looks"] if said["attention_state"] == "shown" else "it is not shown to look at the related word"
+
+
+def _overlap(said: _Said) -> str:
+    whole = said["baseline_overlap"] == 1
+    return "every example" if whole else f"{percent(said['baseline_overlap'])} of the examples"
+
+
+def _unless_missing(clause: str, column: str, said: _Said) -> str:
+    return "" if pd.isna(said[column]) else _TEXTS[clause].format_map(said)
+
+
+_CLAUSES: Mapping[str, Callable[[_Said], str]] = {
+    "unit": lambda said: UNITS.get(said["metric"], said["metric"]),
+    "mean": lambda said: str(said["mean_replacement"]).replace("_", " "),
+    "minimum": lambda said: size(said["min_effect"]),
+    "cost": lambda said: _unless_missing("cost", "effect", said) or "its ablation was not measured",
+    "there": partial(_unless_missing, "there", "exchange"),
+    "resampled": partial(_does, "effect", "effect"),
+    "averaged": partial(_does, "mean_effect", "mean_effect"),
+    "exchanged": partial(_does, "exchange", "exchange"),
+    "all_gone": partial(_does, "group_effect", "group"),
+    "last": partial(_does, "group_share", "group_share"),
+    "accuracy": lambda said: accuracy_clause(said["accuracy_base"], said["accuracy_ablated"]),
+    "where": _where,
+    "at_value": _at_value,
+    "if_it_looks": _if_it_looks,
+    "elsewhere": _elsewhere,
+    "baselines": lambda said: " / ".join(map(_place, said["baseline"].split(" / "))),
+    "overlap": _overlap,
+    "there_reason": lambda said: said["reason"].replace("at the related word", "there"),
+    "because": lambda said: f": {reason}" if (reason := reason_of(said)) else "",
+    "also": lambda said: f". {reason}" if (reason := reason_sentence(said)) else "",
+    "rests": _rests,
+    "in_templates": _in_templates,
+    "of_templates": lambda said: counted(int(said["n_templates"]), "template"),
+    "others": lambda said: listed(str(said["partners"]).split()),
+    "together": lambda said: listed(str(said["group"]).split("+")),
+    "if_carried": lambda said: said["carried"] if said["representation"] == "carried" else "",
+}
+
+
+def place_note(sentences: Iterable[str]) -> str:
+    """What a baseline such as ``position 9`` is; empty where no sentence names one."""
+    named = re.search(r"(?:baseline, |more to )(position \d+)", " ".join(sentences))
+    return _TEXTS["place"].format(place=named[1]) if named else ""
+
+
+def reason_of(row: Mapping[Any, Any] | pd.Series) -> str:
     """The verdict's reason as a clause; empty where there is none (frames read from CSV have NaN there)."""
     return "" if pd.isna(row["reason"]) else str(row["reason"]).rstrip(".")
 
 
-def reason_sentence(row: pd.Series) -> str:
+def reason_sentence(row: Mapping[Any, Any] | pd.Series) -> str:
     """The verdict's reason as a sentence of its own, without a full stop; empty where there is none."""
     reason = reason_of(row)
-    return f"{reason[0].upper()}{reason[1:]}" if reason else ""
-
-
-def _small_effect(row: pd.Series) -> str:
-    """An effect that is shown to be smaller than what counts."""
-    unit = UNITS.get(row["metric"], row["metric"])
-    return f"its effect is below the minimum that counts ({size(row['min_effect'])} {unit})"
-
-
-def _attention_clause(row: pd.Series) -> str:
-    where = _where_clearest(row)
-    one_only = where and len(str(row["attention_values"]).split(", ")) < row["n_attention_values"]
-    at = f"{where} only " if one_only else f"most clearly {where} " if where else ""
-    clause = f"{at}({row['attention']:.2f} of its attention"
-    if pd.notna(row["attention_baseline"]):
-        name = f", {_baseline(row['baseline'])}" if pd.notna(row["baseline"]) else ""
-        clause += f"; its best baseline{name}, has {row['attention_baseline']:.2f}"
-    return clause + ")"
-
-
-def _where_clearest(row: pd.Series) -> str:
-    """At which value of the feature a head looks most clearly; empty where it is not shown to, or there are none."""
-    if row["attention_state"] != "shown" or pd.isna(row["attention_value"]) or not row["attention_value"]:
-        return ""
-    return f"where {row['feature']} is {row['attention_value']}"
-
-
-def _baseline(names: str) -> str:
-    """Baselines as a sentence has them: ``offset -3``, but ``the first attractor``."""
-    return " / ".join(_place(name) for name in names.split(" / "))
-
-
-def _place(name: str) -> str:
-    return name if re.search(r"\d$", name) else f"the {name}"
-
-
-def _effect_clause(row: pd.Series) -> str:
-    if pd.isna(row["effect"]):
-        return "its ablation was not measured"
-    unit = UNITS.get(row["metric"], row["metric"])
-    does = change(row["effect"], row["effect_low"], row["effect_high"], unit)
-    accuracy = accuracy_clause(row["accuracy_base"], row["accuracy_ablated"])
-    return f"resampling it {does}{accuracy}{_mean_clause(row, unit)}"
-
-
-def _mean_clause(row: pd.Series, unit: str) -> str:
-    """What its mean in its place does."""
-    does = change(row["mean_effect"], row["mean_effect_low"], row["mean_effect_high"], unit)
-    return f"; its {str(row['mean_replacement']).replace('_', ' ')} in its place {does}"
+    return reason[:1].upper() + reason[1:]
 
 
 def accuracy_clause(base: float, ablated: float) -> str:
@@ -270,15 +226,21 @@ def accuracy_clause(base: float, ablated: float) -> str:
 
 
 def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
-    metric, unit = METRICS.get(task["metric"], task["metric"]), UNITS.get(task["metric"], task["metric"])
-    counts = heads["verdict"].value_counts()
-    found = [f"{counts[verdict]} “{verdict}”" for verdict in VERDICTS if verdict in counts]
-    return (
-        f"{_units(task)} in {counted(task['n_clusters'], 'cluster')}, {counted(task['n_examples'], 'example')}; "
-        f"the whole model's accuracy is {task['accuracy_base']:.2f}{_published(task)}, its {metric} "
-        f"{estimate(task['base'], task['base_low'], task['base_high'], unit)}; "
-        f"an effect counts from {size(heads['min_effect'].iloc[0])} {unit} on. "
-        f"Of {counted(len(heads), 'head')}: {', '.join(found)}."
+    unit, counts = UNITS.get(task["metric"], task["metric"]), heads["verdict"].value_counts()
+    # Of a file, the accuracy that others report: of its items alone, each as often as it stands there.
+    of_a_file = pd.notna(task["coverage"]) and task["coverage"]
+    return _TEXTS["headline"].format(
+        units=_units(task),
+        clusters=counted(task["n_clusters"], "cluster"),
+        examples=counted(task["n_examples"], "example"),
+        accuracy_base=task["accuracy_base"],
+        published=f" ({task['accuracy_items']:.3f} on the file's own items)" if of_a_file else "",
+        metric=METRICS.get(task["metric"], task["metric"]),
+        base=estimate(task["base"], task["base_low"], task["base_high"], unit, n_clusters=task["n_clusters"]),
+        minimum=size(heads["min_effect"].iloc[0]),
+        unit=unit,
+        heads=counted(len(heads), "head"),
+        found=", ".join(f"{counts[verdict]} “{verdict}”" for verdict in VERDICTS if verdict in counts),
     )
 
 
@@ -288,12 +250,6 @@ def _units(task: pd.Series) -> str:
     if n_balanced == n_units:
         return counted(n_units, "balanced unit")
     return f"{counted(n_units, 'unit')}, {n_balanced or 'none'} of them balanced,"
-
-
-def _published(task: pd.Series) -> str:
-    """The accuracy that others report of a file: of its items alone, each as often as it stands there."""
-    of_a_file = pd.notna(task["coverage"]) and task["coverage"]
-    return f" ({task['accuracy_items']:.3f} on the file's own items)" if of_a_file else ""
 
 
 def _untested(task: pd.Series, heads: pd.DataFrame) -> str:
@@ -315,12 +271,12 @@ def _without_room(heads: pd.DataFrame) -> str:
     without = heads[(heads["attention_state"] == "not testable") & heads["attention"].notna()]
     if without.empty:
         return ""
-    named, first = listed([_baseline(names) for names in without["baseline"].unique()]), without.iloc[0]
-    return (
-        f"Where {len(without)} of {counted(len(heads), 'head')} look is not testable: the best rule of position "
-        f"({named}) finds the {first['relation']}, too, in {without['baseline_overlap'].min():.0%} of the examples or "
-        f"more, and leaves less than {first['min_attention']:.2g} of the attention to be better by; vary where the "
-        "word stands, and how far from the query."
+    return _TEXTS["no room"].format(
+        n=len(without),
+        heads=counted(len(heads), "head"),
+        named=listed([_Said(baseline=names)["baselines"] for names in without["baseline"].unique()]),
+        overlap=without["baseline_overlap"].min(),
+        **without.iloc[0][["relation", "min_attention"]],
     )
 
 
@@ -337,28 +293,28 @@ def strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
 
 def _open_questions(heads: pd.DataFrame) -> list[str]:
     undecided = heads[heads["verdict"] == "undecided"]
-    reasons = pd.Series([reason_of(row) for _, row in undecided.iterrows()], index=undecided.index, dtype=object)
-    return [_open_question(undecided[reasons == reason], reason, len(heads)) for reason in reasons.unique()]
+    reasons = undecided["reason"].fillna("").astype(str).str.rstrip(".")
+    return [_open_question(rows, str(reason), len(heads)) for reason, rows in undecided.groupby(reasons, sort=False)]
 
 
 def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
-    names = [f"{layer}.{head}" for layer, head in zip(undecided["layer"], undecided["head"], strict=True)]
+    names = _names(undecided)
+    sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {listed(names)}"
     if len(names) == n_heads:
         sentence = f"Every one of the {n_heads} heads is undecided" if n_heads > 1 else "The only head is undecided"
-    else:
-        sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {listed(names)}"
-    if reason:
-        sentence += f": {reason}"
-    needed = undecided["n_to_decide"].astype(float)
+    because = f": {reason}" if reason else ""
+    return f"{sentence}{because}{_would_decide(undecided['n_to_decide'].astype(float))}."
+
+
+def _would_decide(needed: pd.Series) -> str:
+    """How many units would decide, as the end of a sentence; empty where that is not known."""
     known = needed[needed <= _MOST_UNITS]
-    if known.empty and (needed > _MOST_UNITS).any():
-        return f"{sentence}; no number of units that one could measure would decide."
     if known.empty:
-        return sentence + "."
+        return "; no number of units that one could measure would decide" if (needed > _MOST_UNITS).any() else ""
     fewest, most = int(known.min()), int(known.max())
     units = f"{most}" if fewest == most else f"{fewest} to {most}"
     of = "" if len(known) == len(needed) else f" on {len(known)} of these"
-    return f"{sentence}; about {units} units would decide{of}."
+    return f"; about {units} units would decide{of}"
 
 
 def short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) -> str:
@@ -368,11 +324,14 @@ def short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) ->
     if found.empty:
         parts += ["no head has a finding.", *open_questions[:1]]
     else:
-        parts += [f"{_in_short(found.iloc[0])}.", _others(found.iloc[1:])]
+        parts.append(f"{_in_short(found.iloc[0])}.")
+        others = found.iloc[1:].groupby("verdict", sort=False)
+        if groups := [f"“{verdict}”: {listed(_names(rows))}" for verdict, rows in others]:
+            parts.append(f"Also {'; '.join(groups)}.")
     sizes = heads["effect"].abs()
     if sizes.notna().any() and (found.empty or sizes.idxmax() != found.index[0]):
         parts.append(f"Largest effect: {_in_short(heads.loc[sizes.idxmax()])}.")
-    return " ".join(filter(None, parts))
+    return " ".join(parts)
 
 
 def _in_short(row: pd.Series) -> str:
@@ -383,12 +342,5 @@ def _in_short(row: pd.Series) -> str:
         baseline = f" (best baseline {row['attention_baseline']:.2f})" if pd.notna(row["attention_baseline"]) else ""
         numbers.append(f"{row['attention']:.2f} of its attention on the {row['relation']}{baseline}")
     if pd.notna(row["effect"]):
-        unit = UNITS.get(row["metric"], row["metric"])
-        numbers.append(f"resampling it {change(row['effect'], row['effect_low'], row['effect_high'], unit)}")
+        numbers.append(f"resampling it {_Said(row)['resampled']}")
     return f"head {row['layer']}.{row['head']} “{verdict}”: {', '.join(numbers)}"
-
-
-def _others(found: pd.DataFrame) -> str:
-    names = found.assign(name=[f"{row.layer}.{row.head}" for row in found.itertuples()])
-    groups = [f"“{verdict}”: {listed(list(rows['name']))}" for verdict, rows in names.groupby("verdict", sort=False)]
-    return f"Also {'; '.join(groups)}." if groups else ""

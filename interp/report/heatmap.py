@@ -1,24 +1,26 @@
-"""Which colour does a value get, on a light and on a dark page, and which ink can be read on it?
+"""Numbers in their places: the same cells as a table that a browser colours, and as a figure.
 
-Values map linearly to a palette: sequential from 0 for attention, whose negative values are as
-neutral as 0; diverging and centred on 0 for effects. The ink is black or white, whichever has the
-larger contrast ratio by WCAG 2.2's relative luminance (https://www.w3.org/TR/WCAG22/#dfn-relative-luminance).
-
-How do numbers become a table that a browser colours? Rows of cells, with what hovering over each says.
+Values map linearly to a palette: ``attention`` runs from nothing up, and less than nothing is as neutral as nothing;
+``effect`` diverges from a middle, as far above as below. The ink is black or white, whichever has the larger contrast
+ratio by WCAG 2.2's relative luminance (https://www.w3.org/TR/WCAG22/#dfn-relative-luminance). What has no number is
+hatched, never 0.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.colors import Colormap, to_hex
 from numpy.typing import ArrayLike
 
-from interp.report.heads_frames import VERDICTS, layer_by_head
+from interp.report.drawing import Figure, draw_table, hatching, is_annotated, label_text, thin_ticks, verdict_marker
+from interp.report.heads_frames import VERDICTS, Verdict, layer_by_head
 from interp.report.words import decimal
 
 Palette = Literal["attention", "effect"]
@@ -89,9 +91,6 @@ def _schemes(palette: Palette) -> tuple[Colormap, Colormap]:
     return light, dark
 
 
-UNTESTABLE = ("", "not testable")
-
-
 @dataclass(frozen=True)
 class Cell:
     """One value as text, a symbol for what is said of it, its colours and what hovering over it says."""
@@ -109,7 +108,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A table of coloured cells.
+    """A table of coloured cells, as a page shows it.
 
     Attributes:
         corner: What the rows are.
@@ -124,35 +123,144 @@ class Heatmap:
     hatched: tuple[tuple[str, str], ...]
 
 
-def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> Heatmap:
-    """Colour one task's values of `frame`, layers down and heads across.
+def head_grid(
+    cells: pd.DataFrame, cell: Callable[[pd.Series], Cell], hatched: tuple[tuple[str, str], ...] = ()
+) -> Heatmap:
+    """Layers down, heads across, with what `cell` makes of each row; every layer has the same heads."""
+    rows = cells.set_index(["layer", "head"], drop=False)
+    layers, heads = (sorted(cells[name].unique()) for name in ("layer", "head"))
+    drawn = tuple((str(layer), tuple(cell(rows.loc[(layer, head)]) for head in heads)) for layer in layers)
+    return Heatmap("Layer", tuple(f"head {head}" for head in heads), drawn, hatched)
 
-    Args:
-        frame: One row per layer, head and task, with the column ``verdict``.
-        task: The task to show.
-        column: The column to show.
-        palette: See ``colours.paint``; the colours reach to the task's largest magnitude, and to 1 at least.
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a place has no number: one character for tables, a hatch for figures, and what it means."""
+
+    symbol: str
+    hatch: str
+    meaning: str
+
+
+def missing(name: str = "not measured") -> dict[str, Reason]:
+    """The only reason that there is, by its name."""
+    return {name: Reason("—", "////", name)}
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Numbers in their places.
+
+    Attributes:
+        down: What the rows are.
+        across: What the columns are.
+        values: The numbers.
+        titles: What hovering over each place says.
+        marks: What is said of each number, as a name of `verdicts`; empty for nothing.
+        verdicts: By name.
+        absent: Why there is no number, as a name of `reasons`; empty where there is one. By default, the first of the
+            reasons wherever a number is missing.
+        reasons: By name.
+        palette: See ``paint``.
+        start: What has no colour.
+        bound: How far from there the strongest colour is.
     """
-    table, verdicts = layer_by_head(frame, task, column), layer_by_head(frame, task, "verdict")
-    bound = reach(table)
-    rows = tuple(
-        (
-            str(layer),
-            tuple(
-                _cell(f"Head {layer}.{head}", table.loc[layer, head], verdicts.loc[layer, head], palette, bound)
-                for head in table.columns
-            ),
+
+    down: str
+    across: str
+    values: pd.DataFrame
+    titles: np.ndarray
+    marks: np.ndarray
+    verdicts: Mapping[str, Verdict]
+    palette: Palette
+    bound: float
+    start: float = 0.0
+    reasons: Mapping[str, Reason] = field(default_factory=missing)
+    absent: Any = None
+
+    def __post_init__(self) -> None:
+        if self.absent is None:
+            object.__setattr__(self, "absent", np.where(self.values.isna(), next(iter(self.reasons)), ""))
+
+    def heatmap(self) -> Heatmap:
+        """As a page shows them."""
+        spoken = f"{self.across} " if self.across in ("head", "layer", "neuron") else ""
+        rows = tuple(
+            (str(name), tuple(self._cell(row, column) for column in range(self.values.shape[1])))
+            for row, name in enumerate(self.values.index)
         )
-        for layer in table.index
-    )
-    hatched = (UNTESTABLE,) if table.isna().to_numpy().any() else ()
-    return Heatmap("Layer", tuple(f"head {head}" for head in table.columns), rows, hatched)
+        hatched = tuple(
+            (reason.symbol, name if name == reason.meaning else f"{name}: {reason.meaning}")
+            for name, reason in self._occurring().items()
+        )
+        return Heatmap(self.down.capitalize(), tuple(f"{spoken}{name}" for name in self.values.columns), rows, hatched)
+
+    def figure(self, title: str, label: str) -> Figure:
+        """As a figure; `label` stands at the bar of the colours."""
+        longest = max(len(label_text(name)) for name in self.values.columns)
+        n_rows, n_columns = self.values.shape
+        size = (max(4.6, 0.62 * n_columns + 2.4), max(2.8, 0.42 * n_rows + 1.9 + 0.05 * longest))
+        figure = Figure(figsize=size, dpi=150, layout="constrained")
+        ax = figure.subplots()
+        ends = (self.start if self.palette == "attention" else self.start - self.bound, self.start + self.bound)
+        hatches = [[self.reasons[name].hatch if name else "" for name in row] for row in self.absent]
+        colours = sns.color_palette(SEQUENTIAL if self.palette == "attention" else "RdBu", as_cmap=True)
+        how: dict[str, Any] = {"vmin": ends[0], "vmax": ends[1], "label": label, "hatches": np.array(hatches)}
+        draw_table(ax, self.values, cmap=colours, annotate=True, cbar=True, **how)
+        thin_ticks(ax)
+        turned = longest > 4
+        ax.tick_params(axis="x", labelrotation=45 if turned else 0)
+        for tick in ax.get_xticklabels():
+            tick.set(ha="right" if turned else "center", rotation_mode="anchor")
+        ax.set(xlabel=self.across, ylabel=self.down)
+        lines = [textwrap.fill(line, int(11 * figure.get_figwidth())) for line in title.split("\n")]
+        figure.suptitle("\n".join(lines), fontsize=9, parse_math=False)
+        handles: dict[str, Artist] = {}
+        for name in (each for each in self.verdicts if each != "none" and (self.marks == each).any()):
+            y, x = np.nonzero(self.marks == name)
+            # Below the number, where there is one.
+            ax.add_line(verdict_marker(self.verdicts[name], x + 0.5, y + (0.72 if is_annotated(self.values) else 0.5)))
+            handles[self.verdicts[name].name] = verdict_marker(self.verdicts[name])
+        handles |= {name: hatching(reason.hatch) for name, reason in self._occurring().items()}
+        if handles:
+            labels = list(handles)
+            figure.legend(
+                list(handles.values()), labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False
+            )
+        return figure
+
+    def _occurring(self) -> dict[str, Reason]:
+        return {name: reason for name, reason in self.reasons.items() if (self.absent == name).any()}
+
+    def _cell(self, row: int, column: int) -> Cell:
+        absent, mark, title = self.absent[row, column], self.marks[row, column], str(self.titles[row, column])
+        symbol = self.verdicts[mark].symbol if mark else ""
+        if absent:
+            return Cell(self.reasons[absent].symbol, symbol, "", title)
+        # Rounded before it is painted: what reads as the same has one colour.
+        text = decimal(self.values.iat[row, column])
+        return Cell(text, symbol, paint(float(text) - self.start, self.palette, bound=self.bound).style, title)
 
 
-def _cell(name: str, value: float, verdict: object, palette: Palette, bound: float) -> Cell:
-    known = VERDICTS.get(str(verdict))
-    symbol, ending = (known.symbol, f" ({known.name})") if known else ("", "")
-    if pd.isna(value):
-        return Cell("—", symbol, "", f"{name}: not testable{ending}")
-    text = decimal(value)
-    return Cell(text, symbol, paint(value, palette, bound=bound).style, f"{name}: {text}{ending}")
+def grid_of_heads(
+    frame: pd.DataFrame, task: str, column: str, titles: Sequence[str], verdicts: Mapping[str, Verdict], **colours: Any
+) -> Grid:
+    """A column of one task's heads, layers down and heads across, with their ``verdict``.
+
+    `titles` stand in the frame's order; `colours` are ``palette``, ``bound``, ``start`` and ``reasons`` of ``Grid``.
+    """
+    rows = frame.assign(_title=list(titles))
+    values, said, marks = (layer_by_head(rows, task, name) for name in (column, "_title", "verdict"))
+    absent = next(iter(colours.get("reasons", missing())))
+    marks = marks.where(marks.isin(list(verdicts)), "").to_numpy()
+    return Grid("layer", "head", values, said.fillna(absent).to_numpy(), marks, verdicts, **colours)
+
+
+def heatmap(frame: pd.DataFrame, task: str, column: str, palette: Palette) -> Heatmap:
+    """Colour one task's values of a dossier's `frame`; the colours reach to the largest size, and to 1 at least."""
+    titles = []
+    for layer, head, value, verdict in frame[["layer", "head", column, "verdict"]].itertuples(index=False):
+        number = "not testable" if pd.isna(value) else decimal(value)
+        titles.append(f"Head {layer}.{head}: {number}" + (f" ({verdict})" if verdict in VERDICTS else ""))
+    bound, reasons = reach(frame.loc[frame["task"] == task, column]), missing("not testable")
+    return grid_of_heads(frame, task, column, titles, VERDICTS, palette=palette, bound=bound, reasons=reasons).heatmap()

@@ -1,15 +1,11 @@
-"""What does the page's script read? Frames as JSON that stands in the page, where no character of it can act.
-
-1. Columns, not rows: a column of text that repeats holds each text once, and a number for every row.
-2. What was not measured is ``null``. Text is legible, and ``<`` is written so that no browser sees an element.
-
-How does a template become a document? The same for every page: no network, no model, no server.
+"""How a page becomes one HTML document: no network, no model, no server.
 
 1. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text, and a character that would
-   act or turn round the text beside it is shown (``legible.py``).
+   act or turn round the text beside it is shown (``words.py``).
 2. One style sheet and one script (``templates/scripts``, joined) stand in the page. A content security policy
    (``layout.html``) names both by their hashes and forbids all else: other scripts, the network, forms.
-3. Provenance is flattened: whoever made the numbers may nest it as deep as they like.
+3. What the script reads is JSON: columns, not rows; a text that repeats stands once. What was not measured is ``null``.
+4. Provenance is flattened: whoever made the numbers may nest it as deep as they like.
 """
 
 import base64
@@ -34,41 +30,26 @@ _SHADES = 21
 
 
 def as_json(value: Any) -> str:
-    """Plain values as JSON for an element of the page.
-
-    Args:
-        value: Nested lists, tuples and dictionaries of text, numbers and None.
-    """
+    """Nested lists, tuples and dictionaries of plain values as JSON for an element of the page."""
     return htmlsafe_json_dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def columnar(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
-    """A frame as columns, those to be shown first.
-
-    Args:
-        frame: What a table is made of.
-        shown: Its columns that a reader sees; the others come along for cards and CSV.
-    """
+    """A frame as columns, first those that a reader sees; the others come along for cards and CSV."""
     names = (*shown, *(str(name) for name in frame.columns if name not in shown))
-    return {
-        "n_rows": len(frame),
-        "columns": [
-            {"name": name, "caption": heading(name), "shown": name in shown, **_column(name, frame[name])}
-            for name in names
-        ],
-    }
+    columns = [
+        {"name": name, "caption": heading(name), "shown": name in shown, **_column(name, frame[name])} for name in names
+    ]
+    return {"n_rows": len(frame), "columns": columns}
 
 
 def _column(name: str, values: pd.Series) -> dict[str, Any]:
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        return {"whole": is_whole(name, values), "values": _numbers(values)}
+        numbers = [None if pd.isna(each) else int(each) if float(each).is_integer() else float(each) for each in values]
+        return {"whole": is_whole(name, values), "values": numbers}
     texts = [None if pd.isna(value) else str(value) for value in values]
     distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     return {"of": list(distinct), "at": [distinct[text] for text in texts]}
-
-
-def _numbers(values: Iterable[Any]) -> list[float | int | None]:
-    return [None if pd.isna(value) else int(value) if float(value).is_integer() else float(value) for value in values]
 
 
 def attention_data(figures: Iterable[pd.DataFrame]) -> dict[str, Any]:
@@ -117,12 +98,11 @@ def _sentence(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _weights(rows: pd.DataFrame) -> list[list[float | None] | None]:
-    kept = {query: [_rounded(weight) for weight in each["weight"]] for query, each in rows.groupby("query_pos")}
+    kept = {
+        query: [None if pd.isna(weight) else round(float(weight), 3) for weight in each["weight"]]
+        for query, each in rows.groupby("query_pos")
+    }
     return [kept.get(query) for query in range(int(rows["query_pos"].max()) + 1)]
-
-
-def _rounded(weight: float) -> float | None:
-    return None if pd.isna(weight) else round(float(weight), 3)
 
 
 def _plain(value: Any) -> Any:
@@ -142,12 +122,7 @@ _SCRIPTS = ("data", "keys", "boxes", "buttons", "tables", "attention", "heads")
 
 
 def render(template: str, **shown: Any) -> str:
-    """One self-contained HTML document.
-
-    Args:
-        template: Its file's name in ``templates``.
-        shown: What the template calls by these names.
-    """
+    """One self-contained HTML document of one of ``templates``, given what it calls by these names."""
     environment = Environment(
         loader=PackageLoader("interp.report"),
         autoescape=True,
@@ -156,13 +131,10 @@ def render(template: str, **shown: Any) -> str:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.globals.update(styles=_own("page.css"), script=_script(), hash_of=_hash_of, citation=citation())
+    script = "\n".join(('"use strict";', *(_own(f"scripts/{name}.js") for name in _SCRIPTS)))
+    environment.globals.update(styles=_own("page.css"), script=script, hash_of=_hash_of, citation=citation())
     environment.filters["json"] = as_json
     return environment.get_template(template).render(**shown)
-
-
-_TAKEN = ("method", "command", "citation", "attention")
-"""Names that elements of a page have, whatever its sections are called."""
 
 
 def as_page(page: Page, command: str | None = None) -> str:
@@ -190,11 +162,6 @@ def _id(heading: str, taken: set[str]) -> str:
 def _shown(value: Any) -> Any:
     """What a template shows of a value; what is markup already is made of such."""
     return isolated(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
-def _script() -> str:
-    """The script of every page, in strict mode."""
-    return "\n".join(('"use strict";', *(_own(f"scripts/{name}.js") for name in _SCRIPTS)))
 
 
 def _own(name: str) -> str:

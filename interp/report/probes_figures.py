@@ -3,37 +3,24 @@
 Each control has the same colour and mark in every figure. What was not measured is hatched or absent, never 0.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from interp.errors import InputError
-from interp.report.drawing import (
-    Draws,
-    Figure,
-    chosen,
-    draw_table,
-    hatching,
-    require,
-    short,
-    verdict_marker,
-    wrapped_title,
-)
-from interp.report.heads_frames import layer_by_head
-from interp.report.heatmap import SEQUENTIAL, Cell, Heatmap, paint
+from interp.report.dots import Dots, dots_figure, series
+from interp.report.drawing import LINE, Draws, Figure, chosen, despined, require, short, wrapped_title
+from interp.report.heads_frames import Verdict
+from interp.report.heatmap import Grid, grid_of_heads
 from interp.report.probes_words import (
     CONTROL_NAMES,
     ENCODES,
-    NONE,
     VERDICTS,
-    Probed,
+    capital,
     cell_kind,
     cell_name,
     has_heads,
@@ -42,290 +29,30 @@ from interp.report.probes_words import (
     scale_of,
     sites_of,
     spoken,
-    subject,
 )
-from interp.report.words import decimal
 
 MOST_CELLS = 12
-TOUGHEST = "▲"
-_UNMEASURED = ("", "not measured")
-_NOWHERE = -1
+TOUGHEST = "the toughest"
+MARKS = VERDICTS | {TOUGHEST: Verdict(TOUGHEST, "▲", "^", True, "toughest control: what the excess is over")}
 _COLUMNS = {"score": "score", **CONTROL_NAMES}
-
-
-def head_heatmap(result: Probed, column: str) -> Heatmap:
-    """Colour a column of the frame, layers down and heads across; the verdicts are its symbols.
-
-    Args:
-        result: Of heads.
-        column: ``score`` or ``selectivity``.
-    """
-    numbers = layer_by_head(result.cells.assign(task="", _row=range(len(result.cells))), "", "_row")
-    numbers = numbers.fillna(_NOWHERE).astype(int)
-    rows = tuple(
-        (str(layer), tuple(_of_head(result, column, number) for number in numbers.loc[layer].tolist()))
-        for layer in numbers.index
-    )
-    hatched = (_UNMEASURED,) if (numbers == _NOWHERE).to_numpy().any() else ()
-    return Heatmap("Layer", tuple(f"head {head}" for head in numbers.columns), rows, hatched)
-
-
-def beside(result: Probed) -> pd.DataFrame:
-    """The cells that are shown beside their controls: the best heads, or all layers in their order."""
-    return ranked(result.cells).head(MOST_CELLS) if has_heads(result) else result.cells
-
-
-def controls_heatmap(result: Probed) -> Heatmap:
-    """Colour what cells and their controls reach; a score has its verdict's symbol, the toughest control its own."""
-    shown = beside(result)
-    rows = tuple(
-        (cell_name(row), tuple(_of_control(result, row, column) for column in _COLUMNS)) for _, row in shown.iterrows()
-    )
-    hatched = (_UNMEASURED,) if shown[list(_COLUMNS)].isna().to_numpy().any() else ()
-    return Heatmap(cell_kind(result).capitalize(), tuple(_COLUMNS.values()), rows, hatched)
-
-
-def _of_head(result: Probed, column: str, number: int) -> Cell:
-    if number == _NOWHERE:
-        return Cell("—", "", "", "not measured")
-    row, prefix = result.cells.iloc[number], "" if column == "score" else f"{column}_"
-    ends = (row[f"{prefix}low"], row[f"{prefix}high"])
-    return _cell(result, row, column, VERDICTS[row["verdict"]].symbol, ends, row["verdict"])
-
-
-def _of_control(result: Probed, row: pd.Series, column: str) -> Cell:
-    if column == "score":
-        return _cell(result, row, column, VERDICTS[row["verdict"]].symbol, (row["low"], row["high"]), row["verdict"])
-    toughest = column == row["baseline"]
-    return _cell(result, row, column, TOUGHEST if toughest else "", None, "the toughest" if toughest else "")
-
-
-def _cell(
-    result: Probed, row: pd.Series, column: str, symbol: str, ends: tuple[float, float] | None, said: str
-) -> Cell:
-    name = f"{spoken(result, row)}, {_COLUMNS.get(column, column)}"
-    name = f"{name[0].upper()}{name[1:]}"
-    if pd.isna(row[column]):
-        return Cell("—", symbol, "", f"{name}: not measured")
-    measure, text, (low, high) = measure_of(result), decimal(row[column]), scale_of(result, column)
-    number = measure.difference(row[column]) if column == "selectivity" else measure.value(row[column])
-    interval = f" {measure.interval(*ends)}" if ends else ""
-    # Rounded before it is painted: what reads as the same has one colour.
-    style = paint(float(text) - low, "attention", bound=high - low).style
-    return Cell(text, symbol, style, f"{name}: {number}{interval}{f' ({said})' if said else ''}")
-
-
-BLUE, EDGE = "#1b6ca8", "#0d3f63"
-
-
-@dataclass(frozen=True)
-class Style:
-    """Of one control."""
-
-    colour: str
-    marker: str
-    line: str | tuple[int, tuple[int, ...]]
-
-
-STYLES = {
-    "majority": Style("black", "|", (0, (5, 2))),
-    "embedding": Style("#9c5f00", "D", "-."),
-    "position": Style("#7a4da0", "s", (0, (1, 1))),
-    "untrained": Style("#1f7a5c", "^", "--"),
-    "permuted": Style("#5f6670", "x", ":"),
-    "control": Style("#b23a48", "P", (0, (3, 1, 1, 1))),
-    "score_seen": Style(BLUE, ".", (0, (2, 1))),
+_EDGE = "#0d3f63"
+_STYLES: dict[str, tuple[str, str, Any]] = {
+    "majority": ("black", "|", (0, (5, 2))),
+    "embedding": ("#9c5f00", "D", "-."),
+    "position": ("#7a4da0", "s", (0, (1, 1))),
+    "untrained": ("#1f7a5c", "^", "--"),
+    "permuted": ("#5f6670", "x", ":"),
+    "control": ("#b23a48", "P", (0, (3, 1, 1, 1))),
+    "score_seen": (LINE, ".", (0, (2, 1))),
 }
-
-
-def measured(result: Probed) -> list[str]:
-    """The controls that any cell has."""
-    return [name for name in STYLES if result.cells[name].notna().any()]
-
-
-def lowest(result: Probed) -> float:
-    """Where the axis of scores begins: no further below the majority than 1 is above it; a share begins at 0."""
-    own = float(result.cells[["low", "score", *measured(result)]].min().min())  # few units have no intervals
-    majority = float(result.cells["majority"].max())
-    return max(own, 0.0 if measure_of(result).in_points else 2 * majority - 1)
-
-
-def name_axis(ax: Axes, result: Probed, which: str) -> None:
-    """Write what scores are along an axis, and how it is cut."""
-    cut = ""
-    if not measure_of(result).in_points and min(result.cells[name].min() for name in measured(result)) < lowest(result):
-        cut = f"; what is below {lowest(result):.2f} is drawn there"
-    label = ax.set_xlabel if which == "x" else ax.set_ylabel
-    label(f"{measure_of(result).title}{cut}", fontsize=9)
-
-
+"""Of each control: its colour, its mark and its line."""
 _SPREAD = 0.3
 """How far from its cell's line the first and the last control stand."""
-
-
-def cells_beside_controls(result: Probed) -> Figure:
-    """The best heads, or all layers in their order: dots with 95 % intervals, and the controls' marks around them."""
-    shown = beside(result)
-    figure = Figure(figsize=(7.4, 0.46 * len(shown) + 2.0), dpi=150, layout="constrained")
-    ax = figure.subplots()
-    at, low = np.arange(len(shown)), lowest(result)
-    for row in at[::2]:
-        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0, linewidth=0)
-    names = measured(result)
-    for name, away in zip(names, np.linspace(-_SPREAD, _SPREAD, len(names)), strict=True):
-        style = STYLES[name]
-        ax.plot(
-            shown[name].clip(lower=low),
-            at + away,
-            style.marker,
-            color=style.colour,
-            markersize=5,
-            label=CONTROL_NAMES[name],
-            zorder=2,
-        )
-    _scores(ax, shown, low)
-    ax.set_yticks(at, labels=[spoken(result, row) for _, row in shown.iterrows()], fontsize=8, parse_math=False)
-    ax.set_ylim(len(shown) - 0.5, -0.5)
-    ax.set_xlim(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low))
-    name_axis(ax, result, "x")
-    ax.tick_params(axis="both", length=0, labelsize=8)
-    ax.grid(axis="x", color="0.88")
-    ax.set_axisbelow(True)
-    sns.despine(ax=ax, left=True)
-    wrapped_title(ax, _said(result, len(shown)))
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
-
-
-def _said(result: Probed, n_shown: int) -> str:
-    n_cells = len(result.cells)
-    which = f"the best {n_shown} of {n_cells:,} {cell_kind(result)}s" if n_shown < n_cells else "scores"
-    return f"{subject(result)}: {which} beside the controls"
-
-
-def _scores(ax: Axes, shown: pd.DataFrame, low: float) -> None:
-    at = np.arange(len(shown))
-    ends = [shown[end].clip(lower=low) for end in ("low", "high")]
-    lines = ax.hlines(at, *ends, zorder=3, label="95 % interval")
-    lines.set(color=BLUE, linewidth=4, alpha=0.35)
-    encodes = (shown["verdict"] == ENCODES).to_numpy()
-    for which, colour, label in ((encodes, BLUE, "score, encodes"), (~encodes, "white", "score, not shown to encode")):
-        if which.any():
-            (dots,) = ax.plot(shown.loc[which, "score"].clip(lower=low), at[which], "o", markersize=8, label=label)
-            dots.set(markerfacecolor=colour, markeredgecolor=EDGE, zorder=4)
-
-
-def curve(result: Probed, column: str) -> Figure:
-    """A column of all layers with its 95 % interval.
-
-    Args:
-        result: Of layers.
-        column: ``score``, with the controls as lines; or ``selectivity``, with a line at 0.
-    """
-    figure = Figure(figsize=(6.6, 4.2), dpi=150, layout="constrained")
-    ax = figure.subplots()
-    layers = result.cells["layer"]
-    low = lowest(result) if column == "score" else -1.0
-    prefix = "" if column == "score" else f"{column}_"
-    ends = [result.cells[f"{prefix}{end}"].clip(lower=low) for end in ("low", "high")]
-    ax.fill_between(layers, *ends, color=BLUE, alpha=0.2, linewidth=0, label="95 % interval")
-    ax.plot(layers, result.cells[column].clip(lower=low), color=BLUE, linewidth=1.8, label=column, zorder=3)
-    _dots(ax, result, column, low)
-    if column == "score":
-        _controls(ax, result, low)
-        name_axis(ax, result, "y")
-    else:
-        ax.axhline(0, color="0.4", linewidth=0.8)
-        ax.set_ylabel(f"selectivity (difference of {measure_of(result).title})", fontsize=9)
-    ax.set_xlabel("layer", fontsize=9)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.tick_params(labelsize=8)
-    ax.grid(axis="y", color="0.9")
-    ax.set_axisbelow(True)
-    sns.despine(ax=ax)
-    wrapped_title(ax, f"{subject(result)}: {column}")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    return figure
-
-
-def _controls(ax: Axes, result: Probed, low: float) -> None:
-    """A line for each; those that are the same everywhere are one."""
-    alike: dict[tuple[float, ...], list[str]] = {}
-    for name in measured(result):
-        alike.setdefault(tuple(result.cells[name].clip(lower=low).round(6)), []).append(name)
-    for values, names in alike.items():
-        style, label = STYLES[names[0]], ",\n".join(CONTROL_NAMES[name] for name in names)
-        ax.plot(result.cells["layer"], values, color=style.colour, linestyle=style.line, linewidth=1.2, label=label)
-
-
-def _dots(ax: Axes, result: Probed, column: str, low: float) -> None:
-    """A dot for every layer; filled, hollow or small by its verdict."""
-    for name, verdict in VERDICTS.items():
-        rows = result.cells[result.cells["verdict"] == name]
-        if len(rows):
-            (dots,) = ax.plot(rows["layer"], rows[column].clip(lower=low), linestyle="none", marker="o", label=name)
-            dots.set(markersize=7 if verdict.filled else 4, markeredgecolor=EDGE, zorder=4)
-            dots.set_markerfacecolor(BLUE if verdict.symbol == "●" else "white")
-
-
 _LONGEST_TITLE = 60
-
-
-def figures(result: Probed) -> Draws:
-    """What draws every figure, by its name; of a single cell only what stands beside it."""
-    draws = {"controls": partial(cells_beside_controls, result)}
-    if len(result.cells) > 1:
-        draw = heatmap if has_heads(result) else curve
-        draws |= {column: partial(draw, result, column) for column in ("score", "selectivity")}
-    return draws
-
-
-def heatmap(result: Probed, column: str) -> Figure:
-    """A column of all heads, layers down and heads across.
-
-    Args:
-        result: Of heads.
-        column: ``score``, whose colours run from the majority's level to 1, or ``selectivity``, from 0 as far.
-    """
-    frame = result.cells.assign(task="")
-    table = layer_by_head(frame, "", column)
-    n_layers, n_heads = table.shape
-    size = (max(4.2, 0.62 * n_heads + 1.9), max(2.6, 0.55 * n_layers + 1.6))
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    ax = figure.subplots()
-    low, high = scale_of(result, column)
-    palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
-    draw_table(ax, table, cmap=palette, vmin=low, vmax=high, annotate=True, cbar=True, label=_label(result, column))
-    ax.set(xlabel="head", ylabel="layer")
-    verdicts = layer_by_head(frame, "", "verdict").to_numpy()
-    present = [name for name in VERDICTS if name != NONE and (verdicts == name).any()]
-    for name in present:
-        rows, columns = np.nonzero(verdicts == name)
-        ax.add_line(verdict_marker(VERDICTS[name], columns + 0.5, rows + 0.72))
-    _title(ax, result, column, low)
-    handles: list[Artist] = [verdict_marker(VERDICTS[name]) for name in present]
-    if table.isna().to_numpy().any():
-        handles, present = [*handles, hatching()], [*present, "not measured"]
-    if handles:
-        figure.legend(handles, present, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    return figure
-
-
-def _label(result: Probed, column: str) -> str:
-    name = measure_of(result).title
-    return name if column == "score" else f"selectivity, of {name}"
-
-
-def _title(ax: Axes, result: Probed, column: str, low: float) -> None:
-    what = short(subject(result), _LONGEST_TITLE)
-    since = f"the majority's {low:.2f}" if column == "score" else "0"
-    ax.set_title(f"{what}\n{_label(result, column)} (colour from {since} up)", fontsize=9, parse_math=False)
-
-
 Measure = Literal["score", "selectivity"]
 
 
-def probes(result: Probed) -> Figure:
+def probes(result: Any) -> Figure:
     """The best heads, or all layers, with the 95 % intervals of their scores, beside all of their controls.
 
     Args:
@@ -337,7 +64,7 @@ def probes(result: Probed) -> Figure:
     return cells_beside_controls(_checked(result, "probes"))
 
 
-def probe_map(result: Probed, measure: Measure = "score") -> Figure:
+def probe_map(result: Any, measure: Measure = "score") -> Figure:
     """Every cell: heads as a map, layers as a curve with its 95 % interval.
 
     Args:
@@ -356,7 +83,7 @@ def probe_map(result: Probed, measure: Measure = "score") -> Figure:
     return heatmap(result, column) if has_heads(result) else curve(result, column)
 
 
-def _checked(result: Probed, what: str) -> Probed:
+def _checked(result: Any, what: str) -> Any:
     require(result, ("cells", "words", "provenance"), what, "interp.probe")
     sites = sites_of(result)
     if len(sites) > 1:
@@ -364,3 +91,157 @@ def _checked(result: Probed, what: str) -> Probed:
             f"{what}: a figure shows one site, got {', '.join(sites)}; choose one: result.at({sites[0]!r})"
         )
     return result
+
+
+def figures(result: Any) -> Draws:
+    """What draws every figure, by its name; of a single cell only what stands beside it."""
+    draws = {"controls": partial(cells_beside_controls, result)}
+    if len(result.cells) > 1:
+        draw = heatmap if has_heads(result) else curve
+        draws |= {column: partial(draw, result, column) for column in ("score", "selectivity")}
+    return draws
+
+
+def map_of_heads(result: Any, column: str) -> Grid:
+    """``score`` or ``selectivity`` of every head, coloured from the majority's level or from 0 up."""
+    start, bound = scale_of(result, column)
+    titles = [_said(result, row, column, row["verdict"]) for _, row in result.cells.iterrows()]
+    frame = result.cells.assign(task="")
+    return grid_of_heads(frame, "", column, titles, VERDICTS, palette="attention", start=start, bound=bound)
+
+
+def controls_grid(result: Any) -> Grid:
+    """What the best cells and their controls reach; a score has its verdict's mark, the toughest control its own."""
+    shown = beside(result)
+    columns, (start, bound) = list(_COLUMNS), scale_of(result, "score")
+    marks = [
+        [row["verdict"], *(TOUGHEST if name == row["baseline"] else "" for name in columns[1:])]
+        for _, row in shown.iterrows()
+    ]
+    titles = [
+        [_said(result, row, name, mark) for name, mark in zip(columns, own, strict=True)]
+        for (_, row), own in zip(shown.iterrows(), marks, strict=True)
+    ]
+    names = [cell_name(row) for _, row in shown.iterrows()]
+    values = shown[columns].set_axis(names, axis=0).set_axis(list(_COLUMNS.values()), axis=1)
+    how = {"palette": "attention", "start": start, "bound": bound}
+    return Grid(cell_kind(result), "", values, np.array(titles), np.array(marks), MARKS, **how)  # type: ignore[arg-type]
+
+
+def _said(result: Any, row: pd.Series, column: str, mark: str) -> str:
+    """What hovering over a number says."""
+    name, measure = capital(f"{spoken(result, row)}, {_COLUMNS.get(column, column)}"), measure_of(result)
+    if pd.isna(row[column]):
+        return f"{name}: not measured"
+    if column in CONTROL_NAMES:
+        number = measure.value(row[column])
+    else:
+        number = measure.estimate(row, column, "%" if column == "score" else "points")
+    return f"{name}: {number}{f' ({mark})' if mark else ''}"
+
+
+def beside(result: Any) -> pd.DataFrame:
+    """The cells that are shown beside their controls: the best heads, or all layers in their order."""
+    return ranked(result.cells).head(MOST_CELLS) if has_heads(result) else result.cells
+
+
+def heatmap(result: Any, column: str) -> Figure:
+    """``score`` or ``selectivity`` of all heads, layers down and heads across."""
+    start, label = scale_of(result, column)[0], measure_of(result).title
+    since = f"the majority's {start:.2f}" if column == "score" else "0"
+    label = label if column == "score" else f"selectivity, of {label}"
+    title = f"{short(_subject(result), _LONGEST_TITLE)}\n{label} (colour from {since} up)"
+    return map_of_heads(result, column).figure(title, label)
+
+
+def cells_beside_controls(result: Any) -> Figure:
+    """The best heads, or all layers in their order: dots with 95 % intervals, and the controls' marks around them."""
+    shown, low, names = beside(result), _lowest(result), _measured(result)
+    score = series(shown, "score", "low", "high").clip(lower=low)
+    encodes = shown["verdict"] == ENCODES
+    drawn, looks, away = {}, {}, {}
+    for which, fill, label in ((encodes, LINE, "score, encodes"), (~encodes, "white", "score, not shown to encode")):
+        if which.any():
+            drawn[label], away[label] = score.where(which), 0.0
+            looks[label] = {"color": LINE, "marker": "o", "markersize": 8, "markerfacecolor": fill, "zorder": 4}
+    for name, place in zip(names, np.linspace(-_SPREAD, _SPREAD, len(names)), strict=True):
+        label, (colour, marker, _) = CONTROL_NAMES[name], _STYLES[name]
+        drawn[label] = pd.DataFrame({"estimate": shown[name].clip(lower=low), "low": np.nan, "high": np.nan})
+        looks[label], away[label] = {"color": colour, "marker": marker}, float(place)
+    n_cells, kind = len(result.cells), cell_kind(result)
+    which_cells = f"the best {len(shown)} of {n_cells:,} {kind}s" if len(shown) < n_cells else "scores"
+    title = f"{_subject(result)}: {which_cells} beside the controls"
+    rows = [spoken(result, row) for _, row in shown.iterrows()]
+    label = f"{_scores(result)}; lines are 95 % intervals"
+    figure = dots_figure(Dots(rows, drawn, label, title, None, looks=looks, away=away))
+    ax = figure.axes[0]
+    for row in range(0, len(shown), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0, linewidth=0)
+    ax.set_xlim(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low))
+    return figure
+
+
+def curve(result: Any, column: str) -> Figure:
+    """A column of all layers with its 95 % interval: ``score``, with the controls as lines, or ``selectivity``."""
+    figure = Figure(figsize=(6.6, 4.2), dpi=150, layout="constrained")
+    ax, layers = figure.subplots(), result.cells["layer"]
+    low, prefix = (_lowest(result), "") if column == "score" else (-1.0, f"{column}_")
+    drawn = series(result.cells, column, f"{prefix}low", f"{prefix}high").clip(lower=low)
+    ax.fill_between(layers, drawn["low"], drawn["high"], color=LINE, alpha=0.2, linewidth=0, label="95 % interval")
+    ax.plot(layers, drawn["estimate"], color=LINE, linewidth=1.8, label=column, zorder=3)
+    for name, verdict in VERDICTS.items():
+        there = result.cells["verdict"] == name
+        if there.any():
+            look: dict[str, Any] = {"markersize": 7 if verdict.filled else 4, "markeredgecolor": _EDGE, "zorder": 4}
+            fill = LINE if name == ENCODES else "white"
+            ax.plot(layers[there], drawn["estimate"][there], "o", color=LINE, markerfacecolor=fill, label=name, **look)
+    if column == "score":
+        _control_lines(ax, result, low)
+        ax.set_ylabel(_scores(result), fontsize=9)
+    else:
+        ax.axhline(0, color="0.4", linewidth=0.8)
+        ax.set_ylabel(f"selectivity (difference of {measure_of(result).title})", fontsize=9)
+    ax.set_xlabel("layer", fontsize=9)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.grid(axis="y", color="0.9")
+    ax.set_axisbelow(True)
+    despined(ax)
+    wrapped_title(ax, f"{_subject(result)}: {column}")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    return figure
+
+
+def _control_lines(ax: Axes, result: Any, low: float) -> None:
+    """A line for each control; those that are the same everywhere are one."""
+    alike: dict[tuple[float, ...], list[str]] = {}
+    for name in _measured(result):
+        alike.setdefault(tuple(result.cells[name].clip(lower=low).round(6)), []).append(name)
+    for values, names in alike.items():
+        colour, _, line = _STYLES[names[0]]
+        label = ",\n".join(CONTROL_NAMES[name] for name in names)
+        ax.plot(result.cells["layer"], values, color=colour, linestyle=line, linewidth=1.2, label=label)
+
+
+def _subject(result: Any) -> str:
+    """What is read, where, and of which model."""
+    how = result.provenance
+    return f"{how['feature']} in {how['site']} of {how.get('model', 'a model')}"
+
+
+def _measured(result: Any) -> list[str]:
+    """The controls that any cell has."""
+    return [name for name in _STYLES if result.cells[name].notna().any()]
+
+
+def _lowest(result: Any) -> float:
+    """Where the axis of scores begins: no further below the majority than 1 is above it; a share begins at 0."""
+    own = float(result.cells[["low", "score", *_measured(result)]].min().min())  # few units have no intervals
+    majority = float(result.cells["majority"].max())
+    return max(own, 0.0 if measure_of(result).in_points else 2 * majority - 1)
+
+
+def _scores(result: Any) -> str:
+    """What scores are, and how their axis is cut."""
+    low, measure = _lowest(result), measure_of(result)
+    cut = not measure.in_points and min(result.cells[name].min() for name in _measured(result)) < low
+    return f"{measure.title}; what is below {low:.2f} is drawn there" if cut else measure.title

@@ -10,7 +10,7 @@ import pandas as pd
 
 from interp.report.attention_words import PicturedHead, pictured_head
 from interp.report.heads_reading import CORRECTIONS
-from interp.report.heatmap import Cell, Heatmap
+from interp.report.heatmap import Cell, head_grid
 from interp.report.html import attention_data, flatten, model_with_hash
 from interp.report.notebook import MOST_DRAWN
 from interp.report.relations_figures import (
@@ -30,7 +30,6 @@ from interp.report.relations_sentences import (
     REASONS,
     UNTESTABLE,
     VERDICTS,
-    RelationsLike,
     direction_name,
     head_name,
     is_causal,
@@ -51,7 +50,7 @@ _CAPTION = (
 _COUNTS = {reason: f"n_{reason.replace(' ', '_')}" for reason in REASONS}
 
 
-def page_of(result: RelationsLike) -> Page:
+def page_of(result: Any) -> Page:
     """The sections of what ``interp.attend`` returns."""
     heads = () if result.maps is None else pictured_heads(result.maps, result.cells)
     evidence = f"{counted(result.provenance['n_documents'], 'document')}, {counted(len(result.relations), 'direction')}"
@@ -70,7 +69,7 @@ def page_of(result: RelationsLike) -> Page:
     )
 
 
-def _sections(result: RelationsLike, heads: Sequence[PicturedHead]) -> list[Section]:
+def _sections(result: Any, heads: Sequence[PicturedHead]) -> list[Section]:
     found: list[Section] = []
     best = leading(result.cells)
     if len(best):
@@ -94,17 +93,15 @@ def _sections(result: RelationsLike, heads: Sequence[PicturedHead]) -> list[Sect
     return found
 
 
-def _grids(result: RelationsLike, best: pd.DataFrame) -> Heatmaps:
+def _grids(result: Any, best: pd.DataFrame) -> Heatmaps:
     bound, shown = strongest_excess(result), best.head(MOST_GRIDS)
-    maps = []
-    for _, direction in shown.iterrows():
-        rows = of_direction(result.cells, direction).set_index(["layer", "head"], drop=False)
-        layers, heads = (sorted(rows[name].unique()) for name in ("layer", "head"))
-        cells = tuple((str(layer), tuple(_cell(rows.loc[layer, head], bound) for head in heads)) for layer in layers)
-        maps.append((grid_name(direction), Heatmap("Layer", tuple(f"head {head}" for head in heads), cells, ())))
+    maps = [
+        (grid_name(direction), head_grid(of_direction(result.cells, direction), partial(_cell, bound=bound)))
+        for _, direction in shown.iterrows()
+    ]
     legend = [f"{each.symbol} {each.name}: {each.meaning}" for name, each in VERDICTS.items() if name != UNTESTABLE]
     left_out = [f"Shown are the first {len(shown)} of {len(best)} directions"] if len(shown) < len(best) else []
-    return Heatmaps("Heatmap", maps, ". ".join([_CAPTION, "; ".join(legend), *left_out]) + ".")
+    return Heatmaps("Heatmap", maps, ". ".join([_CAPTION, "; ".join(legend), *left_out]) + ".", kind="dense")
 
 
 def _cell(row: pd.Series, bound: float) -> Cell:
@@ -123,7 +120,7 @@ def _cell(row: pd.Series, bound: float) -> Cell:
     return Cell(text, symbol, paint_excess(float(text) / 100, bound).style, title)
 
 
-def _findings(result: RelationsLike) -> Sentences:
+def _findings(result: Any) -> Sentences:
     """Directions to which a head attends, then a few of the others; the rest is folded away."""
     summaries = summarise(result)
     attends = [each.text for each in summaries if each.verdict == ATTENDS]
@@ -132,12 +129,12 @@ def _findings(result: RelationsLike) -> Sentences:
     return Sentences("Findings", [*attends, *others[:n_shown]], others[n_shown:])
 
 
-def _tables(result: RelationsLike, best: pd.DataFrame) -> list[Section]:
+def _tables(result: Any, best: pd.DataFrame) -> list[Section]:
     numbers = [
         Column("verdict"),
         Column("right", "right, %"),
         Column("right_baseline", "best rule, %"),
-        Column("points", "excess, points", "points_low", "points_high"),
+        Column("points", "excess, points", "points_low", "points_high", digits=1),
         Column("p_adjusted"),
     ]
     more = [Column("baseline"), Column("attention"), Column("right_random", "random head, %"), Column("n_documents")]
@@ -171,7 +168,7 @@ def _in_percent(cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(**own, name=[f"head {head_name(row)}" for _, row in cells.iterrows()]).reset_index(drop=True)
 
 
-def asked(result: RelationsLike) -> list[tuple[str, str]]:
+def asked(result: Any) -> list[tuple[str, str]]:
     """The few facts that a reader asks for; the rest stands under `How it was made`."""
     how = result.provenance
     names = list(dict.fromkeys(result.relations["relation"]))
@@ -212,7 +209,7 @@ def _too_long(sentences: Any) -> str:
     return f"{counted(len(sentences), 'sentence')}, left out: longer than the model's context" if sentences else ""
 
 
-def how_to_read(result: RelationsLike) -> list[tuple[str, str]]:
+def how_to_read(result: Any) -> list[tuple[str, str]]:
     """What the page's terms mean."""
     how, minimum = result.provenance, points(result.provenance["min_effect"], 0)
     halves = bool(result.cells["chosen"].astype(bool).all())

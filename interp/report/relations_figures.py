@@ -7,6 +7,7 @@ it, to ``LEAST``. A dot marks a head that attends.
 import textwrap
 from functools import cache
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,6 @@ from interp.report.relations_sentences import (
     ATTENDS,
     DIRECTION,
     FEWEST_DOCUMENTS,
-    RelationsLike,
     head_name,
     is_causal,
     leading,
@@ -59,7 +59,7 @@ def excess_colours(bound: float, scheme: str = "light") -> LinearSegmentedColorm
     return LinearSegmentedColormap.from_list("excess", list(zip(places, _SCHEMES[scheme], strict=True)))
 
 
-def strongest_excess(result: RelationsLike) -> float:
+def strongest_excess(result: Any) -> float:
     """The excess that has the strongest colour: the largest of a direction with enough documents."""
     best = leading(result.cells)
     decidable = best[best["n_documents"] >= FEWEST_DOCUMENTS]
@@ -77,7 +77,7 @@ def grid_name(direction: pd.Series) -> str:
     return f"{direction['relation']}, {direction['looks']} (n\u00a0=\u00a0{direction['n']:,})"
 
 
-def relations(result: RelationsLike) -> Figure:
+def relations(result: Any) -> Figure:
     """How much more often than the best rule each head finds each relation: layers down, heads across.
 
     A dot marks a head that attends. Of many directions the first 12 are drawn, the most telling first.
@@ -124,7 +124,7 @@ def relations(result: RelationsLike) -> Figure:
     return figure
 
 
-def relation_baselines(result: RelationsLike) -> Figure:
+def relation_baselines(result: Any) -> Figure:
     """How often each relation's best head is right, with the 95 % interval of its lead, beside all baselines.
 
     Args:
@@ -178,14 +178,14 @@ def _dot(x: ArrayLike = (), y: ArrayLike = ()) -> Line2D:
     return Line2D(x, y, linestyle="none", marker="o", markersize=6, markerfacecolor="black", markeredgecolor="white")
 
 
-def _about(result: RelationsLike) -> str:
+def _about(result: Any) -> str:
     looks = " (looking back only)" if is_causal(result) else ""
     return (
         f"{result.provenance.get('model', 'a model')}{looks}, {counted(result.provenance['n_sentences'], 'sentence')}"
     )
 
 
-def _nothing(result: RelationsLike) -> Figure:
+def _nothing(result: Any) -> Figure:
     figure = Figure(figsize=(6.0, 1.2), dpi=150, layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()

@@ -6,9 +6,8 @@
    the documents; or why nothing is decided. Then how many pairs were **counted**, and what was **left out**, and why.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -35,27 +34,7 @@ EXAMPLE = (*DIRECTION, "document", "sentence", "query")
 """What tells the examples of ``relation_maps`` apart."""
 
 
-class RelationsLike(Protocol):
-    """A ``RelationResult``, which says what is in each column."""
-
-    @property
-    def cells(self) -> pd.DataFrame:
-        """One row per relation, direction, layer and head."""
-
-    @property
-    def relations(self) -> pd.DataFrame:
-        """One row per relation and direction."""
-
-    @property
-    def maps(self) -> pd.DataFrame | None:
-        """Example sentences."""
-
-    @property
-    def provenance(self) -> Mapping[str, Any]:
-        """How the numbers were made."""
-
-
-def is_causal(result: RelationsLike) -> bool:
+def is_causal(result: Any) -> bool:
     """Whether the model looks back only."""
     return bool(result.provenance["attention_dir"] == "causal")
 
@@ -160,7 +139,7 @@ class DirectionSummary:
         return f"{self.finding} ({'; '.join(filter(None, (self.attention, self.counted, self.left_out)))}.)"
 
 
-def summarise(result: RelationsLike) -> tuple[DirectionSummary, ...]:
+def summarise(result: Any) -> tuple[DirectionSummary, ...]:
     """Put every direction into sentences, the most telling first; what is not testable comes last."""
     described = {(row["relation"], row["looks"]): row for _, row in result.relations.iterrows()}
     heads = dict(list(result.cells.groupby(list(DIRECTION), sort=False)))
@@ -182,7 +161,7 @@ def verdict_of(tested: pd.DataFrame) -> str:
     return verdicts.pop() if len(verdicts) == 1 else UNDECIDED
 
 
-def looks_back_only(result: RelationsLike) -> str:
+def looks_back_only(result: Any) -> str:
     """What to mind about a causal model's numbers; empty for one that looks both ways."""
     if not is_causal(result):
         return ""
@@ -194,7 +173,7 @@ def looks_back_only(result: RelationsLike) -> str:
     )
 
 
-def _summary(row: pd.Series, verdict: str, said: tuple[str, str], result: RelationsLike) -> DirectionSummary:
+def _summary(row: pd.Series, verdict: str, said: tuple[str, str], result: Any) -> DirectionSummary:
     n_pairs, n = int(row["n_pairs"]), int(row["n"])
     of = f"{n:,} of {counted(n_pairs, 'pair')}"
     scored = (
@@ -211,7 +190,7 @@ def _untestable(row: pd.Series) -> str:
     return f"Not testable: {direction_name(row)}. Of {counted(int(row['n_pairs']), 'pair')}, none can be scored{why}."
 
 
-def _finding(best: pd.Series, tested: pd.DataFrame, result: RelationsLike) -> str:
+def _finding(best: pd.Series, tested: pd.DataFrame, result: Any) -> str:
     name, head = direction_name(best), f"Head {head_name(best)}"
     verdict, evidence, alone = verdict_of(tested), _evidence(best), len(tested) == 1
     others = tested[(tested["layer"] != best["layer"]) | (tested["head"] != best["head"])]
@@ -246,7 +225,7 @@ def _attention(best: pd.Series) -> str:
     return f"{share}; another head of its layer, drawn at random, is right in {percent(best['accuracy_random_head'])}"
 
 
-def _why_undecided(best: pd.Series, result: RelationsLike) -> str:
+def _why_undecided(best: pd.Series, result: Any) -> str:
     """What is missing for a verdict on this head, as the end of a sentence."""
     if best["verdict"] == NONE:
         return f", and is shown to be better than the rule by less than the minimum of {_minimum(result)}"
@@ -271,5 +250,5 @@ def _too(others: pd.DataFrame, verdict: str) -> str:
     return f" {some} {'is' if len(names) == 1 else 'are'} undecided: {listed(names)}."
 
 
-def _minimum(result: RelationsLike) -> str:
+def _minimum(result: Any) -> str:
     return f"{points(result.provenance['min_effect'], 0)} points"

@@ -1,144 +1,219 @@
-"""Did a cell change anything? What it did to all of its examples, in one word.
+"""What is shown of a sweep: its cells by their names, what is claimed of each, and why one may have no number.
 
-What is shown of each cell? Its name, the quantity that is coloured, what is claimed of it and why it may have none.
-
-1. Of an ablation the effect is shown; of patching the normalised effect: 0 is the corrupted run, 1 the clean one.
-2. Colours and sizes count from the run that is changed, the ``origin``: 0, or 1 where the clean run is.
+1. Of an ablation the effect is shown; of patching the effect as a share of the difference between the runs.
+2. Colours and sizes count from the run that is changed: 0 is no effect. Patching the corrupted run brings back up to 1
+   of the difference; patching the clean run takes away up to all of it, -1.
 3. A cell is a finding where its effect is beyond the correction (``p_adjusted`` at most ``ALPHA``); a large one from a
    tenth of the difference between clean and corrupted, or of the model's own metric on.
 4. Where no example changed, what is left of the effect is rounding: no number, and no finding.
-
-How do cells become a table with two sides? One axis across, all others down.
-
-1. Across goes the position attended to, else the position, else the neuron, else the head, else the last label.
-2. Down go the others: layers; heads (``2.1``), each with its positions; or one row where there is a single axis.
-3. Of more rows than a reader takes in, those with the strongest cells are kept; a table that is too wide is none.
+5. As a table, the position attended to goes across, else the position, the neuron, the head or the last label; the
+   other labels go down. Of very many rows the strongest are kept; a table that is too wide is none.
 """
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from interp.report.sweep_frames import Names, SweepFrames
-
-CHANGED = "changed"
-
-
-@dataclass(frozen=True)
-class State:
-    """Why a cell is hatched instead of coloured.
-
-    Attributes:
-        symbol: One character, for tables.
-        hatch: For figures.
-        meaning: For legends and sentences.
-    """
-
-    symbol: str
-    hatch: str
-    meaning: str
-
-
-UNMEASURED = "not measured"
-STATES = {
-    UNMEASURED: State("—", "////", UNMEASURED),
-    "identical input": State("=", "....", "both runs have the same activation there, so nothing can change"),
-    "unreachable": State("⊘", "xxxx", "what is changed there cannot reach the answer"),
-    "no-op": State("∅", "++++", "the intervention changed nothing"),
-    "nothing to recover": State("?", "\\\\\\\\", "the clean and the corrupted run are not shown to differ"),
-}
-"""By status, as far as a cell has no other; the words of ``SweepResult``."""
-
-
-def statuses(examples: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
-    """What happened in each cell.
-
-    Args:
-        examples: One row per cell and example, with ``status``.
-        labels: The columns that name a cell.
-
-    Returns:
-        One row per cell in the order of `examples`: the labels, ``status`` (in words, such as ``changed`` or ``changed
-        in 12 of 48``) and ``state`` (one of ``STATES``; empty where something changed).
-    """
-    counts = examples.groupby([*labels, "status"], sort=False).size().unstack("status", fill_value=0)
-    order = pd.MultiIndex.from_frame(examples[list(labels)].drop_duplicates())
-    if len(labels) == 1:
-        order = order.get_level_values(0)
-    counts = counts.reindex(order)
-    changed = counts[CHANGED] if CHANGED in counts else 0 * counts.sum(axis=1)
-    n_examples = counts.sum(axis=1)
-    commonest = counts.drop(columns=CHANGED, errors="ignore").reindex(columns=list(STATES), fill_value=0).idxmax(axis=1)
-    words = [_words(*row) for row in zip(changed, n_examples, commonest, strict=True)]
-    found = pd.DataFrame({"status": words, "state": commonest.where(changed == 0, "")}, index=counts.index)
-    return found.reset_index()
-
-
-def _words(changed: int, n_examples: int, commonest: str) -> str:
-    if changed == n_examples:
-        return CHANGED
-    return f"changed in {changed} of {n_examples}" if changed else commonest
-
+from interp.errors import InputError
+from interp.report.drawing import require
+from interp.report.heads_frames import Verdict
+from interp.report.heatmap import Grid, Reason, missing, reach
+from interp.report.words import UNITS, decimal, p_value, visible
 
 ALPHA = 0.05
 MINIMUM = 0.1
 """From what share on an effect is large; as ``interp.heads`` has it."""
 LARGE, SMALL = "large", "small"
-MARKS = {LARGE: "●", SMALL: "○"}
-MEANINGS = {LARGE: "beyond the correction, and large", SMALL: "beyond the correction, but small"}
+FOUND = {
+    LARGE: Verdict("beyond the correction, and large", "●", "o", True, ""),
+    SMALL: Verdict("beyond the correction, but small", "○", "o", False, ""),
+}
+CHANGED, UNMEASURED = "changed", "not measured"
+STATES = missing(UNMEASURED) | {
+    "identical input": Reason("=", "....", "both runs have the same activation there, so nothing can change"),
+    "unreachable": Reason("⊘", "xxxx", "what is changed there cannot reach the answer"),
+    "no-op": Reason("∅", "++++", "the intervention changed nothing"),
+    "nothing to recover": Reason("?", "\\\\\\\\", "the clean and the corrupted run are not shown to differ"),
+}
+"""Why a cell has no number, by its status; the words of ``SweepResult``."""
+PATH = ("sender", "via", "receiver")
+"""What names a path that was patched along."""
+GROWING = ("step", "layer", "head")
+"""What names a set of heads that grows by one at each step."""
+Tokens = Mapping[Hashable, tuple[str, float]]
+"""By position: the commonest token there, and the share of the prompts that have it."""
 
 
-def described(frames: SweepFrames) -> pd.DataFrame:
-    """The cells in the order of the sweep, with what is shown of them.
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """A sweep with its cells, summarised once, as its page, its figures and the terminal take it.
 
-    Returns:
-        The columns of ``frames.cells`` and ``name``, ``status``, ``state`` (see ``states.statuses``), ``shown``,
-        ``shown_low``, ``shown_high`` (the quantity; NaN where there is a state), ``size`` (of the effect, in units of
-        the metric; NaN likewise) and ``found`` (``large``, ``small`` or empty). After a screen also the cells that were
-        not measured, and ``estimate`` and ``chosen`` of each. What is rounding alone is NaN.
+    Attributes:
+        result: Of ``interp.ablate``, ``interp.patch``, ``interp.path_patch`` or ``greedy``.
+        tokens: Where positions mean the same in all prompts; empty where they have names of their own.
     """
-    labels = list(frames.labels)
-    cells = statuses(frames.examples, labels).merge(frames.cells, on=labels, how="left", validate="one_to_one")
-    if frames.estimates is not None:
-        cells = frames.estimates.merge(cells, on=labels, how="left", validate="one_to_one")
+
+    result: Any
+    tokens: Tokens = field(default_factory=dict)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The result's ``summary``."""
+        with warnings.catch_warnings():
+            # That there is nothing to recover is hatched, and said in the legend.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return self.result.summary()
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The runs that cells are held against."""
+        return self.result.runs()
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """The cells in the order of the sweep, with what is shown of them.
+
+        The summary's columns and ``name``, ``status``, ``state`` (see ``statuses``), ``shown``, ``shown_low``,
+        ``shown_high`` (NaN where there is a state), ``size`` (of the effect, in the metric's units; NaN likewise) and
+        ``found`` (``large``, ``small`` or empty). After a screen also the cells that were not measured, and
+        ``estimate`` and ``chosen`` of each. What is rounding alone is NaN.
+        """
+        return _described(self)
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """How the numbers were made."""
+        return self.result.provenance
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns that name a cell."""
+        return tuple(self.result.labels)
+
+    @property
+    def estimates(self) -> pd.DataFrame | None:
+        """After a screen one row per cell, measured or not: the labels, ``estimate`` and what it was ``chosen`` for."""
+        screen = getattr(self.result, "screen", None)
+        return None if screen is None else screen.summary()[[*self.labels, "estimate", "chosen"]]
+
+    @property
+    def patched(self) -> bool:
+        """Whether activations were patched; else components were ablated."""
+        return "direction" in self.provenance
+
+    @property
+    def metric(self) -> str:
+        """What was measured."""
+        return str(self.provenance["metric"])
+
+    @property
+    def unit(self) -> str:
+        """The unit of the metric."""
+        return UNITS.get(self.metric, self.metric)
+
+    @property
+    def tested(self) -> bool:
+        """Whether cells have a p: those of a screen were chosen on the same units, and a divergence has no sign."""
+        return self.estimates is None and self.metric != "kl_divergence"
+
+    @property
+    def complete(self) -> bool:
+        """Whether every example that was asked for is there."""
+        return bool(self.provenance.get("complete", True))
+
+    @property
+    def n_measured(self) -> int:
+        """How many examples there are."""
+        return int(self.result.examples["example"].nunique())
+
+    @property
+    def origin(self) -> float:
+        """The normalised metric of the run that is changed: 1 where that is the clean run, else 0."""
+        return 1.0 if self.provenance.get("direction") == "noise" else 0.0
+
+    @property
+    def minimum(self) -> float:
+        """From what size on a cell is large, in what is shown; a KL divergence has nothing to be a share of."""
+        if self.patched:
+            return MINIMUM
+        return 0.0 if self.metric == "kl_divergence" else MINIMUM * abs(float(self.runs["mean"].iloc[0]))
+
+
+def swept(result: Any, tokens: Sequence[str] | None = None) -> Swept:
+    """A sweep, with the text at each position; None for what its provenance has, or numbers.
+
+    Raises:
+        InputError: It is no sweep, has no row, or there are fewer texts than positions.
+    """
+    require(result, ("examples", "provenance", "labels", "summary", "runs"), "sweep", "interp.ablate or interp.patch")
+    if result.examples.empty:
+        raise InputError("sweep: expected a row at least, got an empty frame; there is nothing to draw")
+    if tokens is None:
+        return Swept(result, {pos: (token, share) for pos, (token, share) in enumerate(_known_tokens(result))})
+    frame = result.examples
+    places = [each for axis in ("pos", "key") if axis in frame for each in frame[axis].unique()]
+    named = [each for each in places if isinstance(each, str)]
+    if named or not places:
+        got = f"cells called {named[0]!r}" if named else "a sweep without positions"
+        raise InputError(f"tokens: expected a sweep by position, whose positions have numbers, got {got}; leave it out")
+    if len(tokens) <= max(places):
+        raise InputError(
+            f"tokens: expected a text for each position up to {max(places)}, got {len(tokens)}; give those of one "
+            "prompt, special tokens included, as model.to_str_tokens has them"
+        )
+    return Swept(result, {pos: (token, 1.0) for pos, token in enumerate(tokens)})
+
+
+def _known_tokens(result: Any) -> Iterable[tuple[str, float]]:
+    return result.provenance.get("positions", [])
+
+
+def statuses(examples: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+    """What happened in each cell: the labels, ``status`` (such as ``changed in 12 of 48``) and ``state``.
+
+    The state is one of ``STATES``; empty where something changed. Cells stand in the order of `examples`.
+    """
+    counts = examples.groupby([*labels, "status"], sort=False).size().unstack("status", fill_value=0)
+    order = pd.MultiIndex.from_frame(examples[list(labels)].drop_duplicates())
+    counts = counts.reindex(order.get_level_values(0) if len(labels) == 1 else order)
+    n_examples = counts.sum(axis=1)
+    changed = counts.get(CHANGED, 0 * n_examples)
+    commonest = counts.reindex(columns=list(STATES), fill_value=0).idxmax(axis=1)
+    words = ("changed in " + changed.astype(str) + " of " + n_examples.astype(str)).mask(changed == 0, commonest)
+    words, state = words.mask(changed == n_examples, CHANGED), commonest.where(changed == 0, "")
+    return pd.DataFrame({"status": words, "state": state}).reset_index()
+
+
+def _described(sweep: Swept) -> pd.DataFrame:
+    labels = list(sweep.labels)
+    cells = statuses(sweep.result.examples, labels).merge(sweep.summary, on=labels, how="left", validate="one_to_one")
+    if sweep.estimates is not None:
+        cells = sweep.estimates.merge(cells, on=labels, how="left", validate="one_to_one")
         cells = cells.fillna({"status": UNMEASURED, "state": UNMEASURED})
-    names = Names(frames.tokens)
-    cells["name"] = [names.cell(dict(zip(labels, row, strict=True))) for row in cells[labels].itertuples(index=False)]
-    shown = ("normalised", "normalised_low", "normalised_high") if frames.patched else ("effect", "low", "high")
-    if frames.patched:
+    cells["name"] = cell_names(cells, labels, sweep.tokens)
+    shown = ("normalised", "normalised_low", "normalised_high") if sweep.patched else ("effect", "low", "high")
+    if sweep.patched:
         lost = (cells["state"] == "") & cells["normalised"].isna()
         cells["state"] = cells["state"].mask(lost, "nothing to recover")
     moved = cells["state"] == ""
     for name, column in zip(("shown", "shown_low", "shown_high"), shown, strict=True):
-        cells[name] = cells[column].where(moved)
+        cells[name] = cells[column].where(moved) - sweep.origin
     numbers = [name for name in cells if name in (*shown, "effect", "low", "high", "p", "p_adjusted")]
     cells[numbers] = cells[numbers].where(moved | (cells["state"] == "nothing to recover"))
     cells["size"] = cells["effect"].abs().where(moved)
     beyond = moved & (cells["p_adjusted"] <= ALPHA)
-    cells["found"] = np.select([beyond & is_large(frames, cells), beyond], [LARGE, SMALL], "")
+    cells["found"] = np.select([beyond & is_large(sweep, cells), beyond], [LARGE, SMALL], "")
     return cells
 
 
-def is_large(frames: SweepFrames, cells: pd.DataFrame) -> pd.Series:
+def is_large(sweep: Swept, cells: pd.DataFrame) -> pd.Series:
     """Whether each effect reaches the minimum, tested or not."""
-    return (cells["shown"] - origin(frames)).abs() >= minimum(frames)
-
-
-def origin(frames: SweepFrames) -> float:
-    """What is shown of the run that is changed: 1 where that is the clean run, else 0."""
-    return 1.0 if frames.provenance.get("direction") == "noise" else 0.0
-
-
-def minimum(frames: SweepFrames) -> float:
-    """From what distance from the origin on a cell is large, in what is shown.
-
-    A KL divergence has nothing to be a share of: it has no minimum.
-    """
-    if frames.patched:
-        return MINIMUM
-    return 0.0 if frames.metric == "kl_divergence" else MINIMUM * abs(float(frames.runs["mean"].iloc[0]))
+    return cells["shown"].abs() >= sweep.minimum
 
 
 def strongest_first(cells: pd.DataFrame) -> pd.DataFrame:
@@ -148,24 +223,58 @@ def strongest_first(cells: pd.DataFrame) -> pd.DataFrame:
     return order.drop(columns="_estimate")
 
 
+def cell_names(frame: pd.DataFrame, labels: Iterable[str], tokens: Tokens | None = None) -> list[str]:
+    """What each row's cell is called, by the columns that name it."""
+    columns = list(labels)
+    rows = frame[columns].itertuples(index=False)
+    return [cell_name(dict(zip(columns, row, strict=True)), tokens) for row in rows]
+
+
+def cell_name(labels: Mapping[str, Hashable], tokens: Tokens | None = None) -> str:
+    """A cell's name, such as ``head 2.1``, ``layer 2, related``, ``neuron 0.17`` or ``0.1 → 2.3.k``."""
+    if tuple(labels) == PATH:
+        return " → ".join(str(node) for node in labels.values() if node)
+    if tuple(labels) == GROWING:
+        return "the set up to head {layer}.{head} (step {step})".format(**labels)
+    rest, parts = dict(labels), []
+    for unit in ("head", "neuron"):
+        if {"layer", unit} <= rest.keys():
+            parts.append(f"{unit} {rest.pop('layer')}.{rest.pop(unit)}")
+    return ", ".join([*parts, *(_part(axis, value, tokens or {}) for axis, value in rest.items())])
+
+
+def _part(axis: str, value: Hashable, tokens: Tokens) -> str:
+    if axis == "heads" or (axis in _SPOKEN and isinstance(value, str)):
+        return str(value)
+    if axis not in _SPOKEN:
+        return f"{axis} {value}"
+    token, share = tokens.get(value, ("", 0.0))
+    what = "position" if axis == "pos" else "attention to position"
+    return f"{what} {value} ({visible(token)})" if share == 1 else f"{what} {value}"
+
+
+def headings(axis: str, values: Iterable[Hashable], tokens: Tokens) -> list[str]:
+    """Short headings of one axis: a position is called by its token, or its number with the commonest one there."""
+    if axis not in _SPOKEN:
+        return [str(value) for value in values]
+    found = []
+    for value in values:
+        token, share = tokens.get(value, ("", 0.0))
+        found.append((visible(token) if share == 1 else f"{value}: {visible(token)}…") if share else str(value))
+    return found
+
+
 _ACROSS = ("key", "pos", "neuron", "head")
 _DOWN = ("layer", "head", "neuron", "pos")
-_MOST = 48
-_KEPT = 24
+_MOST, _KEPT = 48, 24
 _SPOKEN = {"pos": "position", "key": "attention to"}
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Which cell stands where.
+    """Which cell of ``Swept.cells`` stands where: what rows and columns are, their headings, and numbers (-1 is none).
 
-    Attributes:
-        down: What the rows are; empty where there is only one.
-        across: What the columns are.
-        rows: Their headings.
-        columns: Theirs.
-        numbers: The row in ``described`` of the cell in each place; -1 where none was measured.
-        n_rows: How many rows there are with those that are left out.
+    `n_rows` are those that there are with those that are left out.
     """
 
     down: str
@@ -175,37 +284,37 @@ class Panel:
     numbers: np.ndarray
     n_rows: int
 
-    def table(self, values: pd.Series) -> np.ndarray:
-        """The cells' values in their places; NaN where none was measured."""
-        found = values.to_numpy(dtype=float)[self.numbers]
-        return np.where(self.numbers >= 0, found, np.nan)
+    def values(self, column: pd.Series, nothing: Any) -> np.ndarray:
+        """The cells' values in their places; `nothing` where none was measured."""
+        return np.where(self.numbers >= 0, column.to_numpy()[self.numbers], nothing)
 
 
-def panel(frames: SweepFrames, cells: pd.DataFrame) -> Panel | None:
-    """The table of `cells` (see ``described``); None of a single cell, and where it would be too wide."""
-    labels = frames.labels
+def panel(sweep: Swept) -> Panel | None:
+    """The table of the cells; None of a single cell, and where it would be too wide."""
+    cells, labels = sweep.cells, sweep.labels
     across = next((axis for axis in _ACROSS if axis in labels), labels[-1])
-    down = sorted((axis for axis in labels if axis != across), key=lambda axis: (axis not in _DOWN, *_rank(axis)))
+    others = {axis for axis in labels if axis != across}
+    down = [axis for axis in _DOWN if axis in others] + sorted(others - set(_DOWN))
     columns = cells[across].drop_duplicates().tolist()
     if len(cells) == 1 or len(columns) > _MOST:
         return None
-    keys: list[tuple[Hashable, ...]] = [()] * len(cells)
-    if down:
-        keys = list(zip(*(cells[axis] for axis in down), strict=True))
+    keys: list[tuple[Hashable, ...]] = list(zip(*(cells[axis] for axis in down), strict=True)) or [()] * len(cells)
     rows = _rows(keys, cells, down)
     numbers = np.full((len(rows), len(columns)), -1)
     for number, (key, column) in enumerate(zip(keys, cells[across], strict=True)):
         if key in rows:
             numbers[rows.index(key), columns.index(column)] = number
-    names = Names(frames.tokens)
-    headings = [names.headings(axis, [row[place] for row in rows]) for place, axis in enumerate(down)]
+    named = [headings(axis, [row[place] for row in rows], sweep.tokens) for place, axis in enumerate(down)]
+    called = [_SPOKEN.get(axis, axis) for axis in down]
+    if down[:2] == ["layer", "head"]:
+        called, named = called[1:], [[".".join(pair) for pair in zip(*named[:2], strict=True)], *named[2:]]
     return Panel(
-        _spoken_rows(down),
+        ", ".join(called),
         _SPOKEN.get(across, across),
-        tuple(_joined(down, each) for each in zip(*headings, strict=True)) if down else ("",),
-        tuple(names.headings(across, columns)),
+        tuple(map(", ".join, zip(*named, strict=True))) or ("",),
+        tuple(headings(across, columns, sweep.tokens)),
         numbers,
-        len(dict.fromkeys(keys)),
+        len(set(keys)),
     )
 
 
@@ -220,19 +329,27 @@ def _rows(keys: list[tuple[Hashable, ...]], cells: pd.DataFrame, down: list[str]
     return [row for row in rows if row in kept]
 
 
-def _rank(axis: str) -> tuple[int, str]:
-    return (_DOWN.index(axis), "") if axis in _DOWN else (0, axis)
+def grid_of(sweep: Swept, placed: Panel) -> Grid:
+    """The cells in their places."""
+    cells = sweep.cells
+    values = pd.DataFrame(placed.values(cells["shown"], np.nan), placed.rows, placed.columns)
+    return Grid(
+        placed.down,
+        placed.across,
+        values,
+        placed.values(pd.Series([_said(cell) for _, cell in cells.iterrows()], dtype=object), UNMEASURED),
+        placed.values(cells["found"], ""),
+        FOUND,
+        "effect",
+        reach(values),
+        reasons=STATES,
+        absent=placed.values(cells["state"], UNMEASURED),
+    )
 
 
-def _spoken_rows(down: list[str]) -> str:
-    if not down:
-        return ""
-    if down[:2] == ["layer", "head"]:
-        return ", ".join(["head", *(_SPOKEN.get(axis, axis) for axis in down[2:])])
-    return ", ".join(_SPOKEN.get(axis, axis) for axis in down)
-
-
-def _joined(down: list[str], headings: tuple[str, ...]) -> str:
-    if down[:2] == ["layer", "head"]:
-        return ", ".join([".".join(headings[:2]), *headings[2:]])
-    return ", ".join(headings)
+def _said(cell: pd.Series) -> str:
+    if cell["state"]:
+        return f"{cell['name']}: {cell['state']}"
+    ends = "" if pd.isna(cell["shown_low"]) else f" [{decimal(cell['shown_low'])}, {decimal(cell['shown_high'])}]"
+    p = p_value(cell["p_adjusted"])
+    return f"{cell['name']}: {decimal(cell['shown'])}{ends}{f', {p}' if p else ''}"

@@ -1,8 +1,6 @@
-"""What was done, in words? The same in the page, the figures and on the terminal.
+"""What a sweep found, in plain words: numbers with every claim, and no claim without them.
 
-What did a sweep find, in plain words? Numbers with every claim, and no claim without them.
-
-1. How well the model does unchanged, and on how much that rests.
+1. What was done, and how well the model does unchanged.
 2. Each of the strongest findings with its estimate and interval; then how many cells are beyond the correction.
    After a screen: how many were measured, and how much was missed.
 3. How many cells could not change anything, and why.
@@ -14,151 +12,151 @@ import pandas as pd
 
 from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS, shown_names
 from interp.report.heads_sentences import accuracy_clause
-from interp.report.sweep_cells import ALPHA, LARGE, MINIMUM, STATES, UNMEASURED, is_large, strongest_first
-from interp.report.sweep_frames import GROWING, PATH, SweepFrames
-from interp.report.words import METRICS, UNITS, counted, estimate
-
-_COMPONENTS = {"heads": "head", "mlps": "MLP", "neurons": "neuron"}
-_AXES = {"pos": "position", "key": "position attended to"}
-
-
-def task_name(frames: SweepFrames) -> str:
-    """The task's name for readers."""
-    name = str(frames.provenance["task"])
-    return shown_names([name])[name]
-
-
-def title(frames: SweepFrames) -> str:
-    """The page's title."""
-    return f"{'Activation patching' if frames.patched else 'Ablation'}: {task_name(frames)}"
-
-
-def done(frames: SweepFrames) -> str:
-    """What was done to each cell, as a clause."""
-    how = frames.provenance
-    if frames.patched:
-        run, source = ("corrupted", "clean") if how["direction"] == "denoise" else ("clean", "corrupted")
-        if along_paths(frames):
-            between = f"heads frozen, MLPs {how['mlps']}"
-            return f"changes from the {run} to the {source} run passed on along paths ({between})"
-        return f"{how['site']} of the {source} run patched into the {run} run, by {_listed(frames.labels)}"
-    if frames.labels == ("heads",):
-        return f"{_kind(frames)} ablation of sets of heads"
-    if frames.labels == GROWING:
-        return f"{_kind(frames)} ablation of one more head at each step"
-    if _at_site(frames):
-        return f"{_kind(frames)} ablation of {how['site']}, by {_listed(frames.labels)}"
-    which = "one" if len(frames.cells) == 1 else "each"
-    return f"{_kind(frames)} ablation of {which} {_COMPONENTS[how['components']]} by itself"
-
-
-def doing(frames: SweepFrames, name: str) -> str:
-    """The beginning of a sentence about one cell."""
-    if frames.patched:
-        return f"Patching along {name}" if along_paths(frames) else f"Patching {frames.provenance['site']} at {name}"
-    if _at_site(frames):
-        return f"Ablating {frames.provenance['site']} at {name}"
-    return f"Ablating {'the MLP of ' if frames.provenance.get('components') == 'mlps' else ''}{name}"
-
-
-def along_paths(frames: SweepFrames) -> bool:
-    """Whether cells are paths."""
-    return frames.labels == PATH
-
-
-def unit(frames: SweepFrames) -> str:
-    """The unit of the metric."""
-    return UNITS.get(frames.metric, frames.metric)
-
-
-def scale(frames: SweepFrames) -> str:
-    """What the coloured numbers are."""
-    if frames.patched:
-        return "share of the clean run's answer: 0 corrupted, 1 clean"
-    sign = "" if frames.metric == "kl_divergence" else "; a cost is negative"
-    return f"effect of ablation ({unit(frames)}{sign})"
-
-
-def _listed(labels: tuple[str, ...]) -> str:
-    names = [_AXES.get(label, label) for label in labels]
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _at_site(frames: SweepFrames) -> bool:
-    """Whether a site was ablated, by axes, in place of components."""
-    return frames.provenance.get("components") is None and frames.labels != ("heads",)
-
-
-def _kind(frames: SweepFrames) -> str:
-    return str(frames.provenance["replacement"]).replace("_", " ")
-
+from interp.report.sweep_cells import (
+    ALPHA,
+    GROWING,
+    LARGE,
+    MINIMUM,
+    PATH,
+    STATES,
+    UNMEASURED,
+    Swept,
+    is_large,
+    strongest_first,
+)
+from interp.report.words import METRICS, change, counted, estimate, listed, p_value
 
 _MOST = 5
+_COMPONENTS = {"heads": "head", "mlps": "MLP", "neurons": "neuron"}
+_AXES = {"pos": "position", "key": "position attended to"}
+_DONE = {
+    "paths": "changes from the {run} to the {source} run passed on along paths (heads frozen, MLPs {mlps})",
+    "patched": "the {source} run's {site} patched into the {run} run, by {axes}",
+    "sets": "{replacement} ablation of sets of heads",
+    "growing": "{replacement} ablation of one more head at each step",
+    "site": "{replacement} ablation of {site}, by {axes}",
+    "components": "{replacement} ablation of {which} {component} by itself",
+}
+_DOING = {"paths": "Patching along", "patched": "Patching {site} at", "site": "Ablating {site} at"}
 
 
-def partial_sentence(frames: SweepFrames) -> str:
-    """That an interrupted sweep holds less than was asked for; empty for a complete one."""
-    if frames.complete:
-        return ""
-    asked = "examples" if frames.n_asked is None else counted(frames.n_asked, "example")
-    return (
-        f"Partial: the sweep was interrupted. It holds {frames.n_measured} of the "
-        f"{asked} that were asked for; all numbers are of these alone. "
-        "Prompts of one length are measured together, so these are no random sample."
+def _kind(sweep: Swept) -> str:
+    """Which of ``_DONE`` was done."""
+    if sweep.patched:
+        return "paths" if sweep.labels == PATH else "patched"
+    if sweep.labels in (GROWING, ("heads",)):
+        return "growing" if sweep.labels == GROWING else "sets"
+    return "components" if sweep.provenance.get("components") else "site"
+
+
+def done(sweep: Swept) -> str:
+    """What was done to each cell, as a clause."""
+    how = sweep.provenance
+    run, source = ("clean", "corrupted") if how.get("direction") == "noise" else ("corrupted", "clean")
+    return _DONE[_kind(sweep)].format(
+        run=run,
+        source=source,
+        mlps=how.get("mlps"),
+        site=how.get("site"),
+        axes=listed([_AXES.get(label, label) for label in sweep.labels]),
+        replacement=str(how.get("replacement")).replace("_", " "),
+        which="one" if len(sweep.summary) == 1 else "each",
+        component=_COMPONENTS.get(str(how.get("components"))),
     )
 
 
-def unchanged(frames: SweepFrames) -> list[str]:
+def _doing(sweep: Swept) -> str:
+    """The beginning of a sentence about one cell."""
+    of_mlps = sweep.provenance.get("components") == "mlps"
+    usual = "Ablating the MLP of" if of_mlps else "Ablating"
+    return _DOING.get(_kind(sweep), usual).format(site=sweep.provenance.get("site"))
+
+
+def task_name(sweep: Swept) -> str:
+    """The task's name for readers."""
+    name = str(sweep.provenance["task"])
+    return shown_names([name])[name]
+
+
+def title(sweep: Swept) -> str:
+    """The page's title."""
+    return f"{'Activation patching' if sweep.patched else 'Ablation'}: {task_name(sweep)}"
+
+
+def scale(sweep: Swept) -> str:
+    """What the coloured numbers are."""
+    if sweep.patched:
+        if sweep.origin:
+            return "change of the share of the clean run's answer: 0 clean, -1 corrupted"
+        return "share of the clean run's answer: 0 corrupted, 1 clean"
+    sign = "" if sweep.metric == "kl_divergence" else "; a cost is negative"
+    return f"effect of ablation ({sweep.unit}{sign})"
+
+
+def partial_sentence(sweep: Swept) -> str:
+    """That an interrupted sweep holds less than was asked for; empty for a complete one."""
+    if sweep.complete:
+        return ""
+    n_asked = sweep.provenance.get("n_asked")
+    asked = "examples" if n_asked is None else counted(n_asked, "example")
+    return (
+        f"Partial: the sweep was interrupted. It holds {sweep.n_measured} of the {asked} that were asked for; all "
+        "numbers are of these alone. Prompts of one length are measured together, so these are no random sample."
+    )
+
+
+def at_chance(sweep: Swept) -> str:
+    """That the whole model is not shown to do the task; empty where it is, or where nobody knows."""
+    run = sweep.runs.iloc[0]
+    if pd.isna(run["above_chance"]) or run["above_chance"]:
+        return ""
+    return f"The {run['run']} model is not shown to be above chance on this task, so an effect says little."
+
+
+def unchanged(sweep: Swept) -> list[str]:
     """How well each run does that the cells are held against."""
-    metric = METRICS.get(frames.metric, frames.metric)
     sentences = []
-    for run in frames.runs.to_dict("records"):
-        parts = [f"{metric} {estimate(run['mean'], run['low'], run['high'], _unit(frames))}"]
-        if frames.metric == "kl_divergence":
-            parts = []  # from the unchanged run itself
-        if not np.isnan(run["accuracy"]) and frames.metric != "accuracy":
+    for run in sweep.runs.to_dict("records"):
+        parts = []
+        if sweep.metric != "kl_divergence":  # that is from the unchanged run itself
+            name = METRICS.get(sweep.metric, sweep.metric)
+            numbers = run["mean"], run["low"], run["high"]
+            parts.append(f"{name} {estimate(*numbers, _unit(sweep), n_clusters=run['n_clusters'])}")
+        if not np.isnan(run["accuracy"]) and sweep.metric != "accuracy":
             parts.append(f"accuracy {run['accuracy']:.2f}")
         if parts:
             sentences.append(f"{run['run'].capitalize()}: {', '.join(parts)}.")
     return sentences
 
 
-def at_chance(frames: SweepFrames) -> str:
-    """That the whole model is not shown to do the task; empty where it is, or where nobody knows."""
-    run = frames.runs.iloc[0]
-    if pd.isna(run["above_chance"]) or run["above_chance"]:
-        return ""
-    return f"The {run['run']} model is not shown to be above chance on this task, so an effect says little."
-
-
-def evidence(frames: SweepFrames) -> str:
+def evidence(sweep: Swept) -> str:
     """How much was measured."""
-    run = frames.runs.iloc[0]
+    run = sweep.runs.iloc[0]
     units, clusters = counted(int(run["n_units"]), "unit"), counted(int(run["n_clusters"]), "cluster")
-    return f"{units} in {clusters}, {counted(frames.n_measured, 'example')}"
+    return f"{units} in {clusters}, {counted(sweep.n_measured, 'example')}"
 
 
-def findings(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
-    """The strongest findings, and how many there are; `cells` as ``cells.described`` gives them."""
-    large = cells["found"] == LARGE if frames.tested else is_large(frames, cells)
-    strongest = strongest_first(cells[large]).head(_MOST)
-    counted = _counted(frames, cells) if frames.estimates is None else _screened(frames, int(large.sum()))
-    return [*(_finding(frames, cell) for _, cell in strongest.iterrows()), *counted]
+def findings(sweep: Swept) -> list[str]:
+    """The strongest findings, and how many there are."""
+    cells = sweep.cells
+    large = cells["found"] == LARGE if sweep.tested else is_large(sweep, cells)
+    said = [_finding(sweep, cell) for _, cell in strongest_first(cells[large]).head(_MOST).iterrows()]
+    return [*said, *(_how_many(sweep) if sweep.estimates is None else _screened(sweep, int(large.sum())))]
 
 
-def nothing_changed(cells: pd.DataFrame) -> list[str]:
+def nothing_changed(sweep: Swept) -> list[str]:
     """How many cells could not change anything, by the reason."""
-    states = cells["state"].value_counts()
+    states = sweep.cells["state"].value_counts()
     return [
-        f"{name.capitalize()} in {_cells(int(states[name]))}: {state.meaning}."
+        f"{name.capitalize()} in {counted(int(states[name]), 'cell')}: {state.meaning}."
         for name, state in STATES.items()
         if name in states and name != UNMEASURED
     ]
 
 
-def audited(frames: SweepFrames) -> str:
+def audited(sweep: Swept) -> str:
     """Whether the numbers are those of the plain way, and which way and which model they are of."""
-    audit, why, model = (frames.provenance.get(name) for name in ("audit", "why_plain", "engine_model"))
+    audit, why, model = (sweep.provenance.get(name) for name in ("audit", "why_plain", "engine_model"))
     if audit is None:
         because = f" ({why})" if why else ""
         return f"Measured the plain way, one hooked forward pass per cell{because}: there is no engine to check."
@@ -170,97 +168,76 @@ def audited(frames: SweepFrames) -> str:
     )
 
 
-def _finding(frames: SweepFrames, cell: pd.Series) -> str:
-    clause = _patched(frames, cell) if frames.patched else _ablated(frames, cell)
+def whole(sweep: Swept) -> str:
+    """What sizes are shares of."""
+    own = f"the model's own {METRICS.get(sweep.metric, sweep.metric)}"
+    return "the difference between the runs" if sweep.patched else own
+
+
+def _finding(sweep: Swept, cell: pd.Series) -> str:
+    numbers = cell["shown"], cell["shown_low"], cell["shown_high"]
+    if sweep.patched:
+        if sweep.origin:
+            clause = f"takes away {estimate(-numbers[0], -numbers[2], -numbers[1], '')}"
+        else:
+            clause = f"brings back {estimate(*numbers, '')}"
+        clause += " of the difference between the runs"
+    elif sweep.metric == "kl_divergence":
+        clause = f"moves the prediction by {estimate(*numbers, sweep.unit)}"
+    else:
+        clause = change(*numbers, sweep.unit, n_clusters=cell["n_clusters"])
+    p = p_value(cell["p_adjusted"])
     accuracy = accuracy_clause(cell["accuracy_base"], cell["accuracy_intervened"])
-    return f"{doing(frames, cell['name'])} {clause}{_p(cell['p_adjusted'])}{accuracy}."
+    return f"{_doing(sweep)} {cell['name']} {clause}{f' ({p})' if p else ''}{accuracy}."
 
 
-def _patched(frames: SweepFrames, cell: pd.Series) -> str:
-    shown = _estimate_of(cell, 1.0)
-    if frames.provenance["direction"] == "denoise":
-        return f"brings back {shown} of the difference between the runs"
-    return f"leaves {shown} of the difference between the runs"
-
-
-def _ablated(frames: SweepFrames, cell: pd.Series) -> str:
-    if frames.metric == "kl_divergence":
-        return f"moves the prediction by {_estimate_of(cell, 1.0, _unit(frames))}"
-    verb, sign = ("costs", -1.0) if cell["effect"] < 0 else ("gains", 1.0)
-    return f"{verb} {_estimate_of(cell, sign, unit(frames))}"
-
-
-def _estimate_of(cell: pd.Series, sign: float, unit: str = "") -> str:
-    """An estimate of what is shown, its sign turned round where a cost is spoken of."""
-    low, high = sorted((sign * cell["shown_low"], sign * cell["shown_high"]))
-    return estimate(sign * cell["shown"], low, high, unit)
-
-
-def _counted(frames: SweepFrames, cells: pd.DataFrame) -> list[str]:
-    n_cells = len(cells)
-    if frames.metric == "kl_divergence":
+def _how_many(sweep: Swept) -> list[str]:
+    cells, n_cells = sweep.cells, counted(len(sweep.cells), "cell")
+    if sweep.metric == "kl_divergence":
         return ["No cell is tested: a divergence is above 0 wherever anything changes; its size is what counts."]
-    if frames.cells["p_adjusted"].isna().all():
-        most = int(cells["n_clusters"].max())
+    if sweep.summary["p_adjusted"].isna().all():
         return [
-            f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most {most} in a "
-            f"cell: {MORE_CLUSTERS}."
+            f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most "
+            f"{int(cells['n_clusters'].max())} in a cell: {MORE_CLUSTERS}."
         ]
     beyond, large = int((cells["found"] != "").sum()), int((cells["found"] == LARGE).sum())
     if not beyond:
-        return [
-            f"None of {_cells(n_cells)} is beyond the correction (adjusted p ≤ {ALPHA:g}).{_largest(frames, cells)}"
-        ]
+        return [f"None of {n_cells} is beyond the correction (adjusted p ≤ {ALPHA:g}).{_largest(sweep)}"]
     return [
-        f"Of {_cells(n_cells)}, {beyond} {_is(beyond)} beyond the correction (adjusted p ≤ {ALPHA:g}), {large} of them "
-        f"by at least {MINIMUM:g} of {_whole(frames)}."
+        f"Of {n_cells}, {_are(beyond)} beyond the correction (adjusted p ≤ {ALPHA:g}), {large} of them by at least "
+        f"{MINIMUM:g} of {whole(sweep)}."
     ]
 
 
-def _screened(frames: SweepFrames, n_large: int) -> list[str]:
-    screen = frames.provenance["screen"]
+def _screened(sweep: Swept, n_large: int) -> list[str]:
+    screen = sweep.provenance["screen"]
     recall = estimate(screen["recall"], screen["recall_low"], screen["recall_high"], "")
-    n_top, n_audit = screen["top"], screen["audit"]
-    by = screen["method"].replace("_", " ")
-    correlation = screen["correlation"]
+    n_top, n_audit, correlation = screen["top"], screen["audit"], screen["correlation"]
     agree = "" if np.isnan(correlation) else f"; on those drawn, estimates and effects correlate by {correlation:.2f}"
     return [
-        f"Of {_cells(n_top + n_audit)} that were measured, {n_large} {_is(n_large)} at least {MINIMUM:g} of "
-        f"{_whole(frames)}.",
-        f"Screened by {by}: of {_cells(screen['cells'])}, the {n_top} with the largest estimates were measured, and "
-        f"{n_audit} drawn at random from the others. Of the {n_top} largest effects, a share of {recall} is among "
-        f"those {n_top}{agree}.",
+        f"Of {counted(n_top + n_audit, 'cell')} that were measured, {_are(n_large)} at least {MINIMUM:g} of "
+        f"{whole(sweep)}.",
+        f"Screened by {screen['method'].replace('_', ' ')}: of {counted(screen['cells'], 'cell')}, the {n_top} with "
+        f"the largest estimates were measured, and {n_audit} drawn at random from the others. Of the {n_top} largest "
+        f"effects, a share of {recall} is among those {n_top}{agree}.",
         "No cell is tested, as they were chosen on the same units: patch those of interest on others, with another "
         "--seed.",
     ]
 
 
-def _whole(frames: SweepFrames) -> str:
-    """What sizes are shares of."""
-    return "the difference between the runs" if frames.patched else f"the model's own {METRICS[frames.metric]}"
-
-
-def _largest(frames: SweepFrames, cells: pd.DataFrame) -> str:
-    first = strongest_first(cells).iloc[0]
+def _largest(sweep: Swept) -> str:
+    first = strongest_first(sweep.cells).iloc[0]
     if pd.isna(first["shown"]):
         return ""
-    return f" The largest is {first['name']}: {_estimate_of(first, 1.0, '' if frames.patched else _unit(frames))}."
+    unit = "" if sweep.patched else _unit(sweep)
+    numbers = first["shown"], first["shown_low"], first["shown_high"]
+    return f" The largest is {first['name']}: {estimate(*numbers, unit, n_clusters=first['n_clusters'])}."
 
 
-def _unit(frames: SweepFrames) -> str:
+def _unit(sweep: Swept) -> str:
     """The unit behind a value; a probability has none."""
-    return "" if unit(frames).startswith("of ") else unit(frames)
+    return "" if sweep.unit.startswith("of ") else sweep.unit
 
 
-def _p(p: float) -> str:
-    if pd.isna(p):
-        return ""
-    return " (adjusted p < 0.001)" if p < 0.001 else f" (adjusted p = {p:.3f})"
-
-
-def _cells(n: int) -> str:
-    return counted(n, "cell")
-
-
-def _is(n: int) -> str:
-    return "is" if n == 1 else "are"
+def _are(n: int) -> str:
+    return f"{n} {'is' if n == 1 else 'are'}"

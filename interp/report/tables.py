@@ -8,7 +8,7 @@ import pandas as pd
 
 from interp.report.words import decimal, estimate
 
-_CAPTIONS = {
+_HEADINGS = {
     "name": "head",
     "pos": "position",
     "key": "attention to",
@@ -18,7 +18,6 @@ _CAPTIONS = {
     "low": "effect, low",
     "high": "effect, high",
     "value": "metric, changed",
-    "accuracy_intervened": "accuracy, changed",
     "change_norm": "size of the change",
     "excess_p_adjusted": "attention, adjusted p",
     "baseline": "which baseline",
@@ -28,89 +27,44 @@ _CAPTIONS = {
     "n_attention_values": "values of the feature",
     "attention_self": "attention to the query itself",
     "attention_first": "attention to the first token",
-    "effect_low": "effect, low",
-    "effect_high": "effect, high",
-    "effect_p_adjusted": "effect, adjusted p",
     "p_adjusted": "adjusted p",
-    "mean_effect": "effect, mean in its place",
-    "mean_effect_low": "effect, mean, low",
-    "mean_effect_high": "effect, mean, high",
-    "mean_effect_p_adjusted": "effect, mean, adjusted p",
+    "mean_effect": "effect, mean",
     "mean_replacement": "which mean",
+    "accuracy_intervened": "accuracy, changed",
     "accuracy_base": "accuracy, whole model",
-    "accuracy_ablated": "accuracy, ablated",
+    "accuracy_items": "accuracy, items alone",
     "probe_control": "probe, control task",
+    "probe_excess": "probe, excess",
     "probe_excess_p_adjusted": "probe, adjusted p",
-    "exchange": "effect, related word exchanged",
-    "exchange_low": "exchanged, low",
-    "exchange_high": "exchanged, high",
-    "exchange_p_adjusted": "exchanged, adjusted p",
-    "exchange_minimum": "exchanged, minimum",
-    "probe_low": "probe, low",
-    "probe_high": "probe, high",
     "probe_baseline": "toughest control",
     "probe_baseline_score": "probe, toughest control",
-    "probe_excess": "probe, excess",
-    "min_probe": "minimum probe",
+    "exchange": "effect, word exchanged",
+    "exchange_minimum": "word exchanged, minimum",
     "group": "ablated together",
     "group_effect": "effect, together",
-    "group_low": "together, low",
-    "group_high": "together, high",
+    "group_low": "effect, together, low",
+    "group_high": "effect, together, high",
     "group_share": "effect, others gone",
-    "group_share_low": "others gone, low",
-    "group_share_high": "others gone, high",
     "mean_together": "effect, together",
-    "mean_together_low": "together, low",
-    "mean_together_high": "together, high",
     "mean_share": "effect, others gone",
-    "mean_share_low": "others gone, low",
-    "mean_share_high": "others gone, high",
     "n_to_decide": "units to decide",
-    "min_attention": "minimum attention",
-    "min_effect": "minimum effect",
-    "n_units": "units",
-    "n_clusters": "clusters",
     "n_attention_clusters": "clusters, attention",
-    "n_templates": "templates",
-    "n_templates_attended": "templates attended",
-    "accuracy_items": "accuracy, items alone",
     "n_excluded": "examples without attention",
     "n_untagged": "examples without relation",
-    "n_examples": "examples",
-    "base_low": "base, low",
-    "base_high": "base, high",
+    "n_scored": "pairs scored",
     "looks": "who looks at whom",
-    "best_head": "best head",
-    "accuracy_baseline": "accuracy, baseline",
-    "excess_low": "excess, low",
-    "excess_high": "excess, high",
-    "accuracy_random_head": "accuracy, random head",
-    "accuracy_offset": "accuracy, offset",
-    "accuracy_nearest": "accuracy, nearest",
     "nearest": "best nearest",
     "offset": "best offset",
-    "n_pairs": "pairs",
-    "n_scored": "pairs scored",
-    "n_ahead": "ahead",
-    "n_unaligned": "unaligned",
-    "n_outside": "outside",
-    "n_no_choice": "no choice",
-    "n_no_baseline": "no baseline",
-    "n_documents": "documents",
-    "n_words": "words",
-    "n_lemmas": "lemmas",
-    "score_low": "score, low",
-    "score_high": "score, high",
     "toughest": "toughest control",
     "score_toughest": "its score",
     "score_seen": "score, known words",
     "control": "control task",
-    "selectivity_low": "selectivity, low",
-    "selectivity_high": "selectivity, high",
     "compression_control": "compression, control task",
     "untrained": "untrained model",
     "permuted": "permuted labels",
 }
+_ENDINGS = {"_low": ", low", "_high": ", high", "_p_adjusted": ", adjusted p"}
+_BEGINNINGS = {"n_": "", "min_": "minimum ", "accuracy_": "accuracy, "}
 
 
 @dataclass(frozen=True)
@@ -122,12 +76,14 @@ class Column:
         heading: Above it; empty for the column's usual heading.
         low: The frame's column with the lower end of an interval, which stands beside the number.
         high: The upper end's.
+        digits: Decimals of both; None for the rule of ``estimate``. Points of 100 have one.
     """
 
     name: str
     heading: str = ""
     low: str = ""
     high: str = ""
+    digits: int | None = None
 
     @property
     def title(self) -> str:
@@ -159,8 +115,16 @@ def rows_of(frame: pd.DataFrame, columns: Sequence[Column]) -> list[list[TableCe
 
 
 def heading(column: str) -> str:
-    """What a frame's column is called above a table."""
-    return _CAPTIONS.get(column, column.replace("_", " "))
+    """What a frame's column is called above a table: by its name, or by its name's beginning and ending."""
+    if column in _HEADINGS:
+        return _HEADINGS[column]
+    for ending, words in _ENDINGS.items():
+        if column.endswith(ending):
+            return heading(column.removesuffix(ending)) + words
+    for beginning, words in _BEGINNINGS.items():
+        if column.startswith(beginning):
+            return words + column.removeprefix(beginning).replace("_", " ")
+    return column.replace("_", " ")
 
 
 def is_whole(column: str, values: pd.Series) -> bool:
@@ -175,7 +139,9 @@ def _cell(column: Column, row: dict[Any, Any]) -> TableCell:
     if isinstance(value, str):
         return TableCell(value, "")
     if column.low:
-        return TableCell(estimate(value, row[column.low], row[column.high], ""), repr(float(value)))
+        low, high = row[column.low], row[column.high]
+        said = estimate(value, low, high, n_clusters=row.get("n_clusters"), digits=column.digits)
+        return TableCell(said, repr(float(value)))
     whole = isinstance(value, int) or column.name.startswith("n_")
     return TableCell(f"{value:.0f}" if whole else _short(value), repr(float(value)))
 

@@ -1,28 +1,25 @@
-r"""How are counts, shares, sizes, estimates and p written in sentences?
+r"""The words of every page: numbers, units, names of metrics, and text from data that is made safe to look at.
 
-Which characters act where they should be read? Text from data, made safe to look at.
-
-1. Control characters move a terminal's cursor or wipe its screen; directional ones turn round the text beside them;
+1. **One rounding rule** (``estimate``): an estimate and the ends of its interval have two decimals each. Only where
+   all of them would read as 0 do they have as many as show two digits of the largest.
+2. Control characters move a terminal's cursor or wipe its screen; directional ones turn round the text beside them;
    others cannot be seen, half of a surrogate pair cannot be written, and accents upon accents cover the lines above.
    Each is shown as Python writes it: ``\x1b``.
-2. Letters that run from right to left take the digits and brackets beside them along. On a page they are isolated,
+3. Letters that run from right to left take the digits and brackets beside them along. On a page they are isolated,
    by the characters that Unicode has for that (UAX 9). Joiners stay: emoji and Persian are written with them.
-
-What are metrics called, and what is each measured in?
-
-How is a report cited? The entry of this program for a bibliography; ``CITATION.cff`` says the same.
-
-What was asked and could not be measured, and why? What a page, a notebook and a terminal say of it.
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from importlib.metadata import version
 from typing import Any
 
 from interp.errors import shown
+
+FEWEST_CLUSTERS = 30
+"""Clusters that a verdict needs, as ``interp.claims.bootstrap`` has it."""
 
 
 def _missing(number: Any) -> bool:
@@ -45,8 +42,8 @@ def or_dash(number: float | None, digits: int = 2) -> str:
 
 
 def size(number: float) -> str:
-    """A size of a metric: two decimals, or as many as show that a small one is not 0."""
-    return decimal(number, max(2, _digits([number])))
+    """A size of a metric, by the rule of ``estimate``."""
+    return decimal(number, _digits(number))
 
 
 def percent(share: float) -> str:
@@ -79,30 +76,36 @@ def listed(names: list[str], most: int = 8) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def estimate(value: float, low: float, high: float, unit: str) -> str:
-    """An estimate with its interval: one decimal from 1 on, two below, more where all would be 0; as many for each."""
-    digits = 1 if abs(value) >= 1 else max(2, _digits([value, low, high]))
-    return bounded(value, low, high, digits, unit)
-
-
-def bounded(value: float, low: float, high: float, digits: int = 2, unit: str = "") -> str:
-    """A number with its unit and its interval, all with so many decimals; said where no interval is known."""
+def estimate(
+    value: float, low: float, high: float, unit: str = "", *, n_clusters: float | None = None, digits: int | None = None
+) -> str:
+    """An estimate with its unit and its interval, all with as many decimals; why, where there is no interval."""
+    digits = _digits(value, low, high) if digits is None else digits
     text, *ends = (decimal(each, digits) for each in (value, low, high))
-    interval = "(no interval)" if _missing(low) or _missing(high) else f"[{', '.join(ends)}]"
+    missing = _missing(low) or _missing(high)
+    interval = _no_interval(n_clusters) if missing else f"[{', '.join(ends)}]"
     return " ".join(filter(None, (text, unit, interval)))
 
 
-def change(effect: float, low: float, high: float, unit: str) -> str:
-    """What an effect does to a metric: ``costs 4.2 logits [3.9, 4.5]``, or ``gains``."""
+def _digits(*numbers: float) -> int:
+    """Two decimals; more where all numbers would read as 0, unless they are smaller than 0.0001, as good as 0."""
+    largest = max((abs(each) for each in numbers if not _missing(each)), default=0.0)
+    return 1 - math.floor(math.log10(largest)) if 0.0001 <= largest < 0.005 else 2
+
+
+def _no_interval(n_clusters: float | None) -> str:
+    if n_clusters is None or _missing(n_clusters):
+        return "(no interval)"
+    if n_clusters < FEWEST_CLUSTERS:
+        return f"(no interval: {counted(int(n_clusters), 'cluster')}; at least {FEWEST_CLUSTERS} are needed)"
+    return "(no interval: a template has a single cluster)"
+
+
+def change(effect: float, low: float, high: float, unit: str, *, n_clusters: float | None = None) -> str:
+    """What an effect does to a metric: ``costs 4.20 logits [3.91, 4.48]``, or ``gains``."""
     if effect < 0:
-        return f"costs {estimate(-effect, -high, -low, unit)}"
-    return f"gains {estimate(effect, low, high, unit)}"
-
-
-def _digits(numbers: Sequence[float]) -> int:
-    """How many decimals two digits of the largest take; of what is smaller than 0.0001, as of 0, none."""
-    largest = max((abs(each) for each in numbers if not math.isnan(each)), default=0.0)
-    return 1 - math.floor(math.log10(largest)) if 0.0001 <= largest < 0.01 else 0
+        return f"costs {estimate(-effect, -high, -low, unit, n_clusters=n_clusters)}"
+    return f"gains {estimate(effect, low, high, unit, n_clusters=n_clusters)}"
 
 
 _ACCENT = r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
@@ -169,8 +172,9 @@ def left_out(provenance: Mapping[str, Any]) -> list[str]:
     return [f"Left out: {what}: {reason}." for what, reason in provenance.get("left_out", {}).items()]
 
 
-def about(provenance: Mapping[str, Any], evidence: str) -> tuple[str, ...]:
+def about(provenance: Mapping[str, Any], evidence: str, *, intervals: bool = True) -> tuple[str, ...]:
     """The header's facts: the model, how much was measured, the intervals' level, the version and the date."""
     model = str(provenance.get("model", ""))
-    facts = [f"Model {model if len(model) <= 80 else shown(model)}" if model else "", evidence, "95 % intervals"]
+    named = f"Model {model if len(model) <= 80 else shown(model)}" if model else ""
+    facts = [named, evidence, "95 % intervals" if intervals else ""]
     return (*filter(None, facts), f"interp {version('interp')}", date.today().isoformat())

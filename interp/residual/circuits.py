@@ -21,7 +21,8 @@ a positive factor; and what a head writes whatever it attends to, by the biases 
 Elhage et al. (2021), "A mathematical framework for transformer circuits".
 """
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
 import torch
@@ -32,13 +33,30 @@ from transformer_lens import FactoredMatrix
 from interp.errors import InputError
 from interp.model.attention import Attention, Bilinear, Dot
 from interp.model.devices import documented
+from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
 from interp.residual.readout import token_texts
 from interp.residual.stream import require_additive
+from interp.result import Result
 
 Embeddings = Float[Tensor, "d_vocab d_model"]
-Kind = Literal["Q", "K", "V"]
-COLUMNS = ["sender_layer", "sender_head", "receiver_layer", "receiver_head", "kind", "score"]
+COMPOSITION = ["sender_layer", "sender_head", "receiver_layer", "receiver_head", "kind", "score"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CircuitReading(Result):
+    """What was read off a model's weights, without any prompt.
+
+    Attributes:
+        examples: The rows that the function describes: of heads, of pairs of heads, or of tokens.
+        provenance: How it was made; ``reading`` is the function's name.
+    """
+
+    shown_by: ClassVar[str] = "results.circuits"
+
+    def summary(self) -> pd.DataFrame:
+        """The same rows: weights have no examples."""
+        return self.examples
 
 
 class _QKWeights(NamedTuple):
@@ -91,8 +109,8 @@ def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
 
 @documented
 @torch.no_grad()
-def copying_scores(model: HookedTransformer) -> pd.DataFrame:
-    """Does each head copy? The sum of its OV circuit's eigenvalues over the sum of their magnitudes.
+def copying_scores(model: HookedTransformer) -> CircuitReading:
+    """Whether each head copies: the sum of its OV circuit's eigenvalues over the sum of their magnitudes.
 
     A positive eigenvalue belongs to a mixture of tokens that the head makes likelier where it attends to them (Elhage
     et al. 2021, "copying"). Of the ``d_vocab`` eigenvalues all but ``d_head`` are zero, and these are computed from a
@@ -111,7 +129,7 @@ def copying_scores(model: HookedTransformer) -> pd.DataFrame:
         varying = _varying(model, layer)
         for head in range(model.config.n_heads):
             rows.append((layer, head, _copying(_ov(model, _ov_weights(model, layer, head), varying))))
-    return pd.DataFrame(rows, columns=["layer", "head", "copying"])
+    return _reading(model, "copying_scores", pd.DataFrame(rows, columns=["layer", "head", "copying"]))
 
 
 @documented
@@ -119,6 +137,10 @@ def copying_scores(model: HookedTransformer) -> pd.DataFrame:
 def copying_score(model: HookedTransformer, layer: int, head: int) -> float:
     """One head's score, as ``copying_scores`` has it."""
     return _copying(ov_circuit(model, layer, head))
+
+
+def _reading(model: HookedTransformer, name: str, rows: pd.DataFrame, **asked: Any) -> CircuitReading:
+    return CircuitReading(rows, {**model_provenance(model), "reading": name, **asked})
 
 
 def _copying(circuit: FactoredMatrix) -> float:
@@ -139,7 +161,7 @@ def _varying(model: HookedTransformer, layer: int) -> Embeddings:
 
 @documented
 @torch.no_grad()
-def composition_scores(model: HookedTransformer) -> pd.DataFrame:
+def composition_scores(model: HookedTransformer) -> CircuitReading:
     """How much of what each head writes each later head reads, by its weights alone.
 
     The receiver's norm is part of what it reads by, with its scale left out, which a score does not depend on. What
@@ -167,11 +189,12 @@ def composition_scores(model: HookedTransformer) -> pd.DataFrame:
                 for first, scores in enumerate(met.tolist()):
                     rows += [(sender, first, receiver, second, kind, score) for second, score in enumerate(scores)]
     baseline = model.config.d_model**-0.5
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    return frame.assign(baseline=baseline, excess=frame["score"] - baseline)
+    frame = pd.DataFrame(rows, columns=COMPOSITION)
+    frame = frame.assign(baseline=baseline, excess=frame["score"] - baseline)
+    return _reading(model, "composition_scores", frame)
 
 
-def _circuits(model: HookedTransformer, layer: int) -> dict[Kind, FactoredMatrix]:
+def _circuits(model: HookedTransformer, layer: int) -> dict[str, FactoredMatrix]:
     """A layer's ``W_QK``, its transpose and ``W_OV``, ``[head d_model d_model]``, as far as its norm lets them read."""
     read, heads = _reading_matrix(model, layer), range(model.config.n_heads)
     qk, ov = [_qk_weights(model, layer, head) for head in heads], [_ov_weights(model, layer, head) for head in heads]
@@ -188,7 +211,7 @@ def _unit(factor: Float[Tensor, "head a b"]) -> Float[Tensor, "head a b"]:
 
 
 @documented
-def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
+def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> CircuitReading:
     """The `top` key tokens to which a query `word` (a text of one token, such as ``" are"``, or an id) gives most.
 
     Returns:
@@ -201,11 +224,12 @@ def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, 
     """
     scores = _row(qk_circuit(model, layer, head), model, word)
     best = _largest(scores, top)
-    return _listed(model, best, score=scores[best], excess=scores[best] - scores.mean())
+    rows = _listed(model, best, score=scores[best], excess=scores[best] - scores.mean())
+    return _reading(model, "looks_for", rows, layer=layer, head=head, word=_told(model, word))
 
 
 @documented
-def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> pd.DataFrame:
+def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> CircuitReading:
     """The `top` tokens whose logits a head raises, and lowers, most where it attends to `word`.
 
     The word is a text of one token, such as ``" are"``, or an id.
@@ -225,7 +249,14 @@ def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, 
         _listed(model, raised, logit=logits[raised]).assign(change="raised"),
         _listed(model, lowered, logit=logits[lowered]).assign(change="lowered"),
     ]
-    return pd.concat(parts, ignore_index=True)[["change", "place", "token", "text", "logit"]]
+    rows = pd.concat(parts, ignore_index=True)[["change", "place", "token", "text", "logit"]]
+    return _reading(model, "writes", rows, layer=layer, head=head, word=_told(model, word))
+
+
+def _told(model: HookedTransformer, word: str | int) -> str:
+    """The word that was asked for, as text where there is a tokenizer."""
+    (text,) = token_texts(model, model.to_ids(word)[None])
+    return f"#{word}" if text is None else text
 
 
 def _row(circuit: FactoredMatrix, model: HookedTransformer, word: object) -> Float[Tensor, " d_vocab"]:

@@ -1,4 +1,4 @@
-"""What would the model say if it stopped here? The logit lens (nostalgebraist 2020).
+"""What the model would say if it stopped after each block: the logit lens (nostalgebraist 2020).
 
 1. A run keeps the residual stream at every boundary: before the first block, and after each block.
 2. The last norm and the unembedding read each of them as if it were the last: ``unembed(ln_final(x))``. At the last
@@ -11,6 +11,7 @@ A translator may change the streams before they are read: with a trained one, th
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -19,52 +20,48 @@ from torch import Tensor
 
 from interp.errors import InputError
 from interp.model.devices import documented
+from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
 from interp.residual.readout import boundary_streams, kl_divergence, log_probabilities, read_out, token_texts
+from interp.result import Result
 from interp.shapes import PaddingMask, Residual, Tokens
 
 Translate = Callable[[Residual, int], Residual]
 UNKNOWN = -1
-MEASURES = ["rank", "log_prob", "entropy", "kl"]
+PLACES, MEASURES = ["depth", "example", "pos"], ["rank", "log_prob", "entropy", "kl"]
 
 
-@dataclass(frozen=True, repr=False)
-class LensReading:
+@dataclass(frozen=True, eq=False, repr=False)
+class LensReading(Result):
     """What the model would say at each boundary between its blocks.
 
     A boundary's ``depth`` is the number of blocks before it: at 0 the stream holds the embeddings, at ``n_layers`` what
     the model's own output is made of.
 
     Attributes:
-        frame: One row a boundary and token: ``depth``, ``example``, ``pos``, ``token`` (the id read there),
-            ``next_token`` (the one that follows; missing where it is not known), its ``rank`` (how many tokens have a
-            larger logit; 0 is the first guess) and ``log_prob`` (nats), the distribution's ``entropy`` (nats), and
-            ``kl``, ``sum p (log p - log q)`` in nats, of the model's own distribution ``p`` from this ``q``.
+        examples: One row a boundary and token: ``depth``, ``example``, ``pos``, ``token`` (the id read there), its
+            ``text`` (None without a tokenizer), ``next_token`` (the one that follows; missing where it is not known),
+            its ``rank`` (how many tokens have a larger logit; 0 is the first guess) and ``log_prob`` (nats), the
+            distribution's ``entropy`` (nats), and ``kl``, ``sum p (log p - log q)`` in nats, of the model's own
+            distribution ``p`` from this ``q``.
+        provenance: How it was made.
         top: One row a boundary, token and likely next token: ``depth``, ``example``, ``pos``, ``place`` (from 0),
             ``token``, ``text`` (None without a tokenizer), ``log_prob`` (nats).
     """
 
-    frame: pd.DataFrame
     top: pd.DataFrame
 
-    def __repr__(self) -> str:
-        n, tokens = self.frame["depth"].nunique(), self.frame[["example", "pos"]].drop_duplicates()
-        return f"LensReading({n} boundaries, {len(tokens)} tokens of {tokens['example'].nunique()} prompts)"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.results.lens import lens_glance
-
-        return as_html(lens_glance(self))
+    shown_by: ClassVar[str] = "results.lens"
 
     def summary(self) -> pd.DataFrame:
         """One row a boundary: the means of ``rank``, ``log_prob``, ``entropy`` and ``kl``, over ``n`` tokens.
 
-        Rank and log-probability are means over those tokens whose next token is known.
+        Rank and log-probability are means over those tokens whose next token is known; ``right`` is the share of them
+        that is the first guess.
         """
-        groups = self.frame.groupby("depth")
-        return groups[MEASURES].mean().astype(float).assign(n=groups.size()).reset_index()
+        first_guess = self.examples["rank"].eq(0).astype("Float64")
+        groups = self.examples.assign(right=first_guess).groupby("depth")
+        return groups[[*MEASURES, "right"]].mean().astype(float).assign(n=groups.size()).reset_index()
 
 
 @documented
@@ -100,7 +97,7 @@ def logit_lens(
     following = _following(model, tokens, mask, answer)[mask]
     example, pos = mask.nonzero().T.cpu().numpy()
     read = pd.DataFrame({"example": example, "pos": pos, "token": tokens[mask].cpu().numpy()})
-    read["next_token"] = _known(following, following)
+    read["text"], read["next_token"] = token_texts(model, tokens[mask]), _known(following, following)
     streams = boundary_streams(model, tokens, mask)
     final = log_probabilities(read_out(model, streams[-1])[mask])
     frames, tops = [], []
@@ -110,10 +107,12 @@ def logit_lens(
         nats = log_probabilities(logits)
         frames.append(read.assign(depth=depth, **_measures(logits, nats, final, following)))
         tops.append(_top(model, nats, read, top).assign(depth=depth))
-    frame, listed = pd.concat(frames, ignore_index=True), pd.concat(tops, ignore_index=True)
-    columns = ["depth", "example", "pos"]
+    examples, listed = pd.concat(frames, ignore_index=True), pd.concat(tops, ignore_index=True)
+    how = {**model_provenance(model), "lens": "logit lens" if translate is None else "translated", "top": top}
     return LensReading(
-        frame[[*columns, "token", "next_token", *MEASURES]], listed[[*columns, "place", "token", "text", "log_prob"]]
+        examples[[*PLACES, "token", "text", "next_token", *MEASURES]],
+        {**how, "n_prompts": len(tokens), "n_tokens": len(read)},
+        listed[[*PLACES, "place", "token", "text", "log_prob"]],
     )
 
 

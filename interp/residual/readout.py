@@ -1,4 +1,4 @@
-"""Reading a residual stream as if it were the last: what both lenses share.
+"""A residual stream read as if it were the last, by the model's own last norm and unembedding.
 
 A boundary lies before each block and after the last one. The model's own last norm and unembedding read the stream
 there as a distribution over the next token.

@@ -1,13 +1,20 @@
-"""Which parts of the model wrote the final residual stream, and do they sum to it?
+"""The final residual stream as a sum: which parts of the model wrote it, and what each of them writes to a logit.
 
 Every writer only ever adds to the stream (Elhage et al. 2021), so the stream before the last LayerNorm is
 exactly the sum of: the token embedding, the position embedding where there is one, each head's ``z W_O``, each
 attention layer's ``b_O``, each MLP's ``post W_out`` and each MLP's ``b_out``. A model that normalises the stream
 itself has no such sum.
+
+Direct logit attribution (Elhage et al. 2021; nostalgebraist 2020):
+
+1. The last norm is linear once its scale is known: ``ln(x) = centre(x) / scale * w + b`` (RMSNorm: without centring).
+2. So each component of the stream writes ``centre(component) / scale * w @ W_U[:, token]`` to the token's logit.
+3. With ``b @ W_U + b_U`` as one more component, the attributions sum to the logit.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -19,20 +26,29 @@ from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.model.devices import documented
 from interp.model.loading.modules import require_ours
+from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
+from interp.residual.readout import token_texts
+from interp.result import Result
 from interp.shapes import PaddingMask, Residual, Tokens
 
 EMBEDDED = {"hook_pos_embed": "position", "hook_token_type_embed": "token type"}
 """What is added to the token's embedding, as far as the model has it."""
+BIAS = "final bias"
+COMPONENT = ["label", "kind", "layer", "head"]
 Part = tuple[str, str, int | None, int | None, Tensor]
 ROUNDING = 2  # units in the last place of the largest entry; the same sums on the same machine differ by 0
 
 
-@dataclass(frozen=True, repr=False)
-class ResidualStream:
+@dataclass(frozen=True, eq=False, repr=False)
+class ResidualStream(Result):
     """The final residual stream, taken apart.
 
     Attributes:
+        examples: One row per component, prompt and token; padding has none. Columns: ``label``, ``kind``, ``layer``,
+            ``head``, ``example``, ``pos``, ``text`` (of the token; None without a tokenizer) and ``norm``, the
+            Euclidean norm of what the component writes there.
+        provenance: How it was made.
         components: ``[component batch pos d_model]``; they sum to ``total``.
         labels: One row a component: ``label`` (such as ``L1H2``), ``kind`` (``embedding``, ``position``,
             ``token type``, ``head``, ``mlp``, ``bias``), ``layer`` and ``head`` where they apply.
@@ -47,16 +63,19 @@ class ResidualStream:
     tokens: Tokens
     mask: PaddingMask
 
-    def __repr__(self) -> str:
-        n, batch, pos, d_model = self.components.shape
-        return f"ResidualStream({n} components of [batch {batch}, pos {pos}, d_model {d_model}])"
+    shown_by: ClassVar[str] = "results.stream"
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the findings in words, the strongest with their intervals, and a figure if small."""
-        from interp.report.glance import as_html
-        from interp.report.results.stream import stream_glance
+    def summary(self) -> pd.DataFrame:
+        """One row a component: ``label``, ``kind``, ``layer``, ``head``, and the means of its norm.
 
-        return as_html(stream_glance(self))
+        ``norm_last`` is the mean over the prompts' last tokens, ``norm`` over all ``n`` tokens; that of a first token
+        can be many times the others'.
+        """
+        last = self.examples["pos"] == self.examples.groupby("example")["pos"].transform("max")
+        norms = self.examples.groupby("label", sort=False)["norm"]
+        at_last = self.examples[last].groupby("label", sort=False)["norm"].mean()
+        columns = {"norm_last": at_last, "norm": norms.mean(), "n": norms.size()}
+        return self.labels.merge(pd.DataFrame(columns), left_on="label", right_index=True)
 
     def __getitem__(self, label: str) -> Residual:
         """The component called `label`, such as ``L1H2`` or ``L0 mlp``; raises InputError where there is none."""
@@ -64,18 +83,6 @@ class ResidualStream:
         if label not in names:
             raise InputError(f"no component is called {label!r}; they are {', '.join(names)}")
         return self.components[names.index(label)]
-
-    def norms(self) -> pd.DataFrame:
-        """How large what each component writes is, one row a component and token; padding has none.
-
-        Columns: ``label``, ``kind``, ``layer``, ``head``, ``example``, ``pos``, ``norm`` (Euclidean).
-        """
-        sizes = self.components.float().norm(dim=-1).cpu()
-        example, pos = (each.cpu() for each in self.mask.nonzero(as_tuple=True))
-        places = pd.DataFrame({"example": example.numpy(), "pos": pos.numpy()})
-        labels = self.labels.loc[self.labels.index.repeat(len(places))].reset_index(drop=True)
-        tiled = pd.concat([places] * len(self.labels), ignore_index=True)
-        return pd.concat([labels, tiled], axis=1).assign(norm=sizes[:, example, pos].flatten().numpy())
 
 
 @documented
@@ -107,9 +114,11 @@ def residual_stream(
     )
     _require_complete(model, cache, cache[last])
     parts = list(_parts(model, cache))
-    labels = pd.DataFrame([part[:4] for part in parts], columns=["label", "kind", "layer", "head"])
-    labels = labels.astype({"layer": "Int64", "head": "Int64"})
-    return ResidualStream(torch.stack([part[4] for part in parts]), labels, cache[last], tokens, mask)
+    labels = pd.DataFrame([part[:4] for part in parts], columns=COMPONENT).astype({"layer": "Int64", "head": "Int64"})
+    components = torch.stack([part[4] for part in parts])
+    how = {**model_provenance(model), "n_prompts": len(tokens), "n_tokens": int(mask.sum())}
+    examples = _norms(components, labels, mask, token_texts(model, tokens[mask]))
+    return ResidualStream(examples, how, components, labels, cache[last], tokens, mask)
 
 
 @named_arguments
@@ -142,6 +151,20 @@ def _parts(model: HookedTransformer, cache: ActivationCache) -> Iterator[Part]:
             yield f"L{layer} b_out", "bias", layer, None, block.mlp.b_out.expand(shape)
 
 
+def _norms(
+    components: Float[Tensor, "component batch pos d_model"],
+    labels: pd.DataFrame,
+    mask: PaddingMask,
+    texts: list[str | None],
+) -> pd.DataFrame:
+    """One row a component and token: how large what it writes is."""
+    sizes = components.float().norm(dim=-1).cpu()
+    example, pos = (each.cpu() for each in mask.nonzero(as_tuple=True))
+    rows = labels.loc[labels.index.repeat(len(example))].reset_index(drop=True)
+    places = {"example": example.repeat(len(labels)).numpy(), "pos": pos.repeat(len(labels)).numpy()}
+    return rows.assign(**places, text=texts * len(labels), norm=sizes[:, example, pos].flatten().numpy())
+
+
 def _require_complete(model: HookedTransformer, cache: ActivationCache, total: Residual) -> None:
     """Refuse a stream that holds more than was written to it: the writers are added up again, as the model adds them.
 
@@ -161,3 +184,100 @@ def _require_complete(model: HookedTransformer, cache: ActivationCache, total: R
             "hook_resid_post, hook_attn_out or hook_mlp_out, which are no components; remove it, or let it write to "
             "hook_embed, hook_pos_embed, attn.hook_result or mlp.hook_post"
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogitAttribution(Result):
+    """What each component of the stream writes to a logit, or to the difference of two.
+
+    Attributes:
+        examples: One row per component and prompt: ``label``, ``kind``, ``layer``, ``head``, ``example`` and
+            ``attribution`` (in logits). The last LayerNorm's and the unembedding's biases are the component ``final
+            bias``. A prompt's rows sum to its logit (difference).
+        provenance: How it was made.
+    """
+
+    shown_by: ClassVar[str] = "results.stream"
+
+    def summary(self) -> pd.DataFrame:
+        """One row a component: ``label``, ``kind``, ``layer``, ``head``, mean ``attribution`` over ``n`` prompts."""
+        rows = self.examples.groupby(COMPONENT, sort=False, dropna=False)["attribution"]
+        return rows.agg(attribution="mean", n="size").reset_index()
+
+
+@documented
+@torch.inference_mode()
+def direct_logit_attribution(
+    model: HookedTransformer,
+    stream: ResidualStream,
+    right: Int[Tensor, " batch"] | int | str,
+    wrong: Int[Tensor, " batch"] | int | str | None = None,
+    *,
+    pos: int = -1,
+) -> LogitAttribution:
+    """What each component writes to a token's logit, or to the difference of two tokens' logits.
+
+    Args:
+        model: The model that `stream` was taken from. A hook on ``ln_final`` is not seen: its weights are read.
+        stream: From ``residual_stream``.
+        right: The token, one for all prompts or one each.
+        wrong: Attribute ``logit(right) - logit(wrong)`` instead.
+        pos: The position whose prediction is attributed; -1 is each prompt's last real token.
+
+    Raises:
+        InputError: `pos` lies outside a prompt, a prompt is all padding, or `right` or `wrong` are no ids, one or
+            one a prompt.
+    """
+    require_ours(model, "direct_logit_attribution")
+    made_by = (int(stream.labels["layer"].max()) + 1, stream.total.shape[-1])
+    if made_by != (model.config.n_layers, model.config.d_model):
+        raise InputError(
+            f"stream: expected one of this model, of {model.config.n_layers} layers and a width of "
+            f"{model.config.d_model}, got one of {made_by[0]} and {made_by[1]}; take residual_stream(model, prompts)"
+        )
+    rows, at = torch.arange(len(stream.tokens), device=stream.total.device), _positions(stream, pos)
+    wide = torch.promote_types(stream.total.dtype, torch.float32)  # float16 cannot hold the square of 300
+    direction, bias = _unembedding(model, right, len(rows), wide)
+    if wrong is not None:
+        other, other_bias = _unembedding(model, wrong, len(rows), wide)
+        direction, bias = direction - other, bias - other_bias
+    final, parts = stream.total[rows, at].to(wide), stream.components[:, rows, at].to(wide)
+    norm = model.ln_final
+    written = (norm.share(parts, norm.scale(final)) * direction).sum(-1)
+    constant = (norm.b.to(wide) * direction).sum(-1) + bias
+    labels = pd.concat([stream.labels, pd.DataFrame({"label": [BIAS], "kind": ["bias"]})], ignore_index=True)
+    values = torch.cat([written, constant[None]]).double().cpu().numpy()
+    examples = [labels.assign(example=example, attribution=own) for example, own in enumerate(values.T)]
+    told = {"right": _told(right), "wrong": _told(wrong), "pos": pos}
+    return LogitAttribution(pd.concat(examples, ignore_index=True), {**stream.provenance, **told})
+
+
+def _told(tokens: object) -> object:
+    """The token or tokens that were asked for, as provenance has them."""
+    return tokens.tolist() if isinstance(tokens, Tensor) else tokens
+
+
+def _positions(stream: ResidualStream, pos: int) -> Int[Tensor, " batch"]:
+    if pos == -1:
+        empty = (~stream.mask.any(-1)).nonzero().flatten().tolist()
+        if empty:
+            raise InputError(f"prompts: expected a token in each, but rows {empty} are all padding; leave them out")
+        index = torch.arange(stream.mask.shape[1], device=stream.mask.device)
+        return torch.where(stream.mask, index, -1).max(-1).values
+    if isinstance(pos, bool) or not 0 <= pos < stream.mask.shape[1] or not bool(stream.mask[:, pos].all()):
+        raise InputError(
+            f"pos: expected -1 (the last token) or a position that is a token in every prompt, got {pos}; "
+            f"the prompts have {int(stream.mask.sum(-1).min())} to {int(stream.mask.sum(-1).max())} tokens"
+        )
+    return torch.full((len(stream.tokens),), pos, device=stream.mask.device)
+
+
+def _unembedding(
+    model: HookedTransformer, tokens: object, n: int, dtype: torch.dtype
+) -> tuple[Float[Tensor, "batch d_model"], Float[Tensor, " batch"]]:
+    """The unembedding's columns and biases of `tokens`, one for each of `n` prompts."""
+    ids = model.to_ids(tokens)
+    if ids.shape not in ((), (n,)):
+        raise InputError(f"tokens: expected one, or one for each of the {n} prompts, got shape {tuple(ids.shape)}")
+    ids = ids.expand(n)
+    return model.W_U.T[ids].to(dtype), model.b_U[ids].to(dtype)

@@ -1,4 +1,4 @@
-"""The tuned lens (Belrose et al. 2023): what the model would say if it stopped here, in the terms of the last layer.
+"""The tuned lens (Belrose et al. 2023): the logit lens, with each stream translated into the terms of the last layer.
 
 The logit lens reads every stream with an unembedding that was made for the last one. A tuned lens first translates: at
 each depth ``l`` an affine map ``x + x W_l + b_l``. With ``W = 0`` and ``b = 0``, where training starts, it is the logit
@@ -12,6 +12,7 @@ Adam (Kingma & Ba 2015), whose learning rate falls linearly to zero.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -25,8 +26,9 @@ from interp.model.devices import documented, ordinary_modes
 from interp.model.loading.files import check_numbers, check_shapes, read_safetensors
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
-from interp.residual.logit_lens import logit_lens
+from interp.residual.logit_lens import PLACES, logit_lens
 from interp.residual.readout import boundary_streams, kl_divergence, log_probabilities, read_out
+from interp.result import Result
 from interp.shapes import Residual, Tokens
 
 FORMAT = "2"
@@ -94,20 +96,34 @@ def translated(x: Residual, W: Float[Tensor, "d_model d_model"], b: Float[Tensor
     return x + (x.to(W.dtype) @ W + b).to(x.dtype)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class LensComparison(Result):
+    """How far each depth is from the model's own distribution, by the logit lens and by a tuned one.
+
+    Attributes:
+        examples: One row a depth and token: ``depth``, ``example``, ``pos``, ``kl_logit_lens`` and ``kl_tuned_lens``
+            (nats). The last depth is the model's own output, and 0 for both.
+        provenance: How it was made.
+    """
+
+    shown_by: ClassVar[str] = "results.lens"
+
+    def summary(self) -> pd.DataFrame:
+        """One row a depth: ``depth``, the means of ``kl_logit_lens`` and ``kl_tuned_lens``, ``n`` (tokens)."""
+        groups = self.examples.groupby("depth")
+        return groups[["kl_logit_lens", "kl_tuned_lens"]].mean().assign(n=groups.size()).reset_index()
+
+
 @documented
 def compare_lenses(
     model: HookedTransformer, prompts: str | Sequence[str] | Int[Tensor, "batch pos"], lens: TunedLens
-) -> pd.DataFrame:
-    """How far is each depth from the model's own distribution, by the logit lens and by a tuned one?
+) -> LensComparison:
+    """Compare how far the logit lens and a tuned one are from the model's own distribution, at each depth.
 
     Args:
         model: The model that `lens` was trained on.
         prompts: Texts or token ids that it was not trained on.
         lens: The tuned lens.
-
-    Returns:
-        One row a depth: ``depth``, ``kl_logit_lens`` and ``kl_tuned_lens`` (means over tokens, in nats), ``n``
-        (tokens). The last depth is the model's own output, and 0 for both.
 
     Raises:
         InputError: The prompts do not fit the model, or the lens is another model's.
@@ -117,9 +133,9 @@ def compare_lenses(
             f"lens: expected one that was trained on this model ({model.hash[:12]}), "
             f"got one of {lens.model_hash[:12]}, or of the same weights with another config"
         )
-    plain, tuned = (logit_lens(model, prompts, translate=each, top=1).summary() for each in (None, lens))
-    columns = {"depth": plain["depth"], "kl_logit_lens": plain["kl"], "kl_tuned_lens": tuned["kl"], "n": plain["n"]}
-    return pd.DataFrame(columns)
+    plain, tuned = (logit_lens(model, prompts, translate=each, top=1) for each in (None, lens))
+    both = plain.examples[PLACES].assign(kl_logit_lens=plain.examples["kl"], kl_tuned_lens=tuned.examples["kl"])
+    return LensComparison(both, {name: each for name, each in plain.provenance.items() if name not in ("lens", "top")})
 
 
 DEFAULT_LR = 1e-3

@@ -27,8 +27,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from interp.errors import InputError, LoadError, shown, suggest
-from interp.interventions.provenance import model_provenance
 from interp.model.devices import ordinary_modes, resolve_dtype
+from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.runs.files import read_table
 from interp.runs.shards import Shard

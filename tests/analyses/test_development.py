@@ -33,7 +33,7 @@ def judged(verdicts):
         for number, each in enumerate(verdicts)
     ]
     empty = HeadsReport(pd.DataFrame(), {}, *(pd.DataFrame() for _ in range(5)))
-    return Development(pd.DataFrame(rows), pd.DataFrame(), empty)
+    return Development(pd.DataFrame(), {}, pd.DataFrame(rows), pd.DataFrame(), empty)
 
 
 TRACKS, NOT = "attends and causal", "undecided"
@@ -59,9 +59,9 @@ def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
     folders = {300: save_model(trained, tmp_path / "b"), 20: save_model(untrained, tmp_path / "a")}
     told = []
     found = development(folders, ["agreement"], n=40, progress=lambda *each: told.append(each))
-    assert found.frame["step"].unique().tolist() == [20, 300]
+    assert found.cells["step"].unique().tolist() == [20, 300]
     alone = heads(trained, ["agreement"], n=40, probes=False).summary()
-    last = found.frame[found.frame["step"] == 300].drop(columns="step").reset_index(drop=True)
+    last = found.cells[found.cells["step"] == 300].drop(columns="step").reset_index(drop=True)
     pd.testing.assert_frame_equal(last, alone)
     begins = found.begins()
     assert {(row.layer, row.head, row.step) for row in begins.itertuples()} >= {(2, 2, 300)}
@@ -84,7 +84,7 @@ def test_interrupted_it_holds_what_was_judged(two):
     with pytest.warns(RuntimeWarning, match="interrupted: the result holds the steps that were judged"):
         found = development(two, ["agreement"], n=40, progress=stop)
     assert found.unjudged == (2,)
-    assert found.frame["step"].unique().tolist() == [1]
+    assert found.cells["step"].unique().tolist() == [1]
     assert "1 steps, 1 not judged" in repr(found)
     assert "after 1 of 2 checkpoints; step 2 and later" in partial_note(found)
 
@@ -132,7 +132,7 @@ def test_what_was_judged_is_found(two, tmp_path, monkeypatch):
 
     monkeypatch.setattr(HookedTransformer, "forward", refuse)
     again = development(two, ["agreement"], **options)
-    pd.testing.assert_frame_equal(first.frame, again.frame, check_exact=True)
+    pd.testing.assert_frame_equal(first.cells, again.cells, check_exact=True)
     with pytest.raises(AssertionError, match="the model was run"):
         development(two, ["agreement"], n=21, run=tmp_path / "runs")
 
@@ -146,7 +146,7 @@ def made_up(unjudged=()):
     before = report.summary().assign(step=500, verdict="none")
     frame = pd.concat([before, report.summary().assign(step=1500)])
     tasks = pd.concat([report.tasks.assign(step=step, accuracy_base=share) for step, share in ((500, 0.25), (1500, 1))])
-    return Development(frame, tasks, report, unjudged)
+    return Development(report.examples, report.provenance, frame, tasks, report, unjudged)
 
 
 def test_the_steps_of_a_training_are_a_table():

@@ -1,34 +1,17 @@
 """GAP's official measure on passages whose answers are planted."""
 
-import re
 import shutil
 
 import pytest
 import torch
 from banks import word_level
+from gap_passages import passage, write
 from planted import Planted, onto
 
 from analyses.coreference_heads.gap import gap
-from analyses.coreference_heads.gap_reader import COLUMNS
 from interp.errors import InputError
 
 FORMS = ["Ann", "Bea", "Cal", "Dan", "saw", "and", "then", "she", "he", "left", "old"]
-
-
-def passage(number, text, pronoun, a, b, right, *, page="p"):
-    """`right` is ``A``, ``B`` or nothing."""
-
-    def at(word):
-        return re.search(rf"\b{word}\b", text).start()
-
-    answers = [str(right == name).upper() for name in "AB"]
-    fields = (f"t-{number}", text, pronoun, at(pronoun), a, at(a), answers[0], b, at(b), answers[1], f"{page}{number}")
-    return "\t".join(map(str, fields))
-
-
-def write(path, *rows):
-    path.write_text("\n".join(["\t".join(COLUMNS), *rows]) + "\n")
-    return path
 
 
 def looking(*keys, causal=True, n_ctx=64):
@@ -66,7 +49,7 @@ def copy(file, tmp_path):
 def test_f1_by_gender_and_its_ratio(file, copy):
     """The head that looks at A has 3 hits; 5 answers and 4 right ones make 2 * 3 / 9."""
     result = gap(looking(1, 3), file, choose_on=copy)
-    a, b = (result.frame.set_index("name").loc[name] for name in ("0.0", "0.1"))
+    a, b = (result.summary().set_index("name").loc[name] for name in ("0.0", "0.1"))
     assert a["f1"] == pytest.approx(2 * 3 / 9)
     assert a["f1_feminine"] == pytest.approx(2 * 2 / 6)
     assert a["f1_masculine"] == pytest.approx(2 * 1 / 3)
@@ -81,7 +64,7 @@ def test_f1_by_gender_and_its_ratio(file, copy):
 
 
 def test_rules(file, copy):
-    frame = gap(looking(1), file, choose_on=copy).frame.set_index("name")
+    frame = gap(looking(1), file, choose_on=copy).summary().set_index("name")
     assert frame.loc["first name", "f1"] == frame.loc["0.0", "f1"]
     assert frame.loc["nearer name", "f1"] == pytest.approx(2 * 1 / 9), "B is nearer throughout"
 
@@ -122,7 +105,7 @@ def test_what_does_not_fit_into_the_context_is_left_out(file, tmp_path):
     )
     result = gap(looking(1, n_ctx=7), long, choose_on=file)
     assert result.left_out == {"longer than the context": 1}
-    assert result.frame.set_index("name").loc["0.0", "f1"] == 1.0, "of the first, what fits: Ann is token 1 again"
+    assert result.summary().set_index("name").loc["0.0", "f1"] == 1.0, "of the first, what fits: Ann is token 1 again"
 
 
 def test_names_of_several_tokens_are_summed(tmp_path):

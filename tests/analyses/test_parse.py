@@ -45,22 +45,22 @@ def test_heads_that_are_no_table_of_heads(given):
 
 
 def test_a_head_of_unknown_accuracy_says_nothing():
-    """``attend(...).frame`` holds such heads, too: those that were not tested."""
+    """``attend(...).summary()`` holds such heads, too: those that were not tested."""
     knows, unknown = ("dependent to head", 0, 0, 1.0), ("head to dependent", 0, 1, np.nan)
     both = attention_parse(knowing(), documents(), heads(knows, unknown))
-    assert both.frame.equals(attention_parse(knowing(), documents(), heads(knows)).frame)
+    assert both.examples.equals(attention_parse(knowing(), documents(), heads(knows)).examples)
     with pytest.raises(InputError, match="expected heads that look between dependents and their heads, got none"):
         attention_parse(knowing(), documents(), heads(unknown))
 
 
 def test_a_head_that_knows_every_head_parses_everything():
     result = attention_parse(knowing(), documents(), heads(("dependent to head", 0, 0, 1.0)))
-    assert result.frame["n"].tolist() == [4, 3] * 3
-    assert result.frame["right"].tolist() == [4, 3] * 3
+    assert result.examples["n"].tolist() == [4, 3] * 3
+    assert result.examples["right"].tolist() == [4, 3] * 3
     summary = result.summary().set_index("parse")
     assert summary.loc["attention", ["uas", "low", "high"]].tolist() == [1.0, 1.0, 1.0]
     # w1 hangs on w0; the first word of each sentence, on its root: by hand
-    assert result.frame["word before"].tolist()[:2] == [2, 1]
+    assert result.examples["word before"].tolist()[:2] == [2, 1]
     assert summary.loc["word before", "uas"] == pytest.approx(3 / 7)
     assert summary.loc["word before", "better"] == pytest.approx(4 / 7)
 
@@ -68,7 +68,7 @@ def test_a_head_that_knows_every_head_parses_everything():
 def test_a_head_that_looks_down_speaks_for_the_same_arcs():
     """Of every head it knows one dependent."""
     result = attention_parse(knowing(), documents()[:1], heads(("head to dependent", 0, 1, 1.0)))
-    assert result.frame["right"].tolist() == [3, 2]
+    assert result.examples["right"].tolist() == [3, 2]
 
 
 def test_heads_that_speak_twice_count_once():

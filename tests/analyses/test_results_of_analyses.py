@@ -22,7 +22,7 @@ def development():
     frames = [
         pd.concat([each.assign(step=step) for step in (0, 100, 200)]) for each in (report.summary(), report.tasks)
     ]
-    return Development(*frames, report, unjudged=(300,))
+    return Development(report.examples, report.provenance, *frames, report, unjudged=(300,))
 
 
 def gap_result():
@@ -33,7 +33,8 @@ def gap_result():
     frame = frame.assign(head=0, f1_masculine=f1 + 0.02, f1_feminine=f1 - 0.02, bias=0.94, accuracy=f1, f1_choosing=f1)
     best = {"name": "0.1", "f1": 0.62, "low": 0.55, "high": 0.68, "baseline": "nearest", "f1_baseline": 0.4}
     best |= {"accuracy": 0.6, "accuracy_baseline": 0.41, "excess": 0.19, "excess_low": 0.1, "excess_high": 0.28}
-    return GapResult(frame, best | {"p": 1e-4, "n": 200, "n_pages": 190}, {"ahead": 12}, {"model": "m", "seed": 0})
+    best |= {"p": 1e-4, "n": 200, "n_pages": 190}
+    return GapResult(pd.DataFrame(), {"model": "m", "seed": 0}, frame, best, {"ahead": 12})
 
 
 def parse_result():
@@ -41,11 +42,11 @@ def parse_result():
     rows = [(f"d{at}", number, 6, 3 + number, 2, 1, 2) for at in range(5) for number in (0, 1)]
     frame = pd.DataFrame(rows, columns=["document", "sentence", "n", "right", *CHAINS])
     heads = pd.DataFrame({"layer": [0], "head": [1], "looks": ["dependent to head"], "accuracy": [0.6]})
-    return ParseResult(frame, heads, {"n_unaligned": 0, "too_long": {}})
+    return ParseResult(frame, {"n_unaligned": 0, "too_long": {}}, heads)
 
 
 RESULTS = {
-    "development": (development, lambda result: development_figure(result.frame, result.tasks)),
+    "development": (development, lambda result: development_figure(result.cells, result.tasks)),
     "gap": (gap_result, gap_figure),
     "parse": (parse_result, parse_figure),
 }

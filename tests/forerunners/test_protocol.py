@@ -14,8 +14,8 @@ from tiny_models import word_tokenizer
 import interp
 from forerunners.saved import load_forerunner, save_forerunner
 from interp.errors import ConfigError, HookError, InputError, LoadError, OutputError
-from interp.interventions.provenance import model_provenance
 from interp.methods.behaviour import behaviour
+from interp.model.provenance import model_provenance
 from interp.model.training import TrainingConfig, train
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.lexicon import english

@@ -12,8 +12,8 @@ import pytest
 import torch
 from banks import document, sentence
 from foreign_models import random_foreign
+from gap_passages import passage, write
 from kinds_of_tokenizers import byte_level, sentencepiece, wordpiece
-from test_gap import passage, write
 from tiny_models import random_gpt2
 from transformers import BertTokenizer
 
@@ -174,7 +174,7 @@ def test_functions_of_heads(models):
     first = models.tokenizer.bos_token_id if models.causal else models.tokenizer.cls_token_id
     rows = [[first, *generator.integers(5, len(models.tokenizer), size=size)] for size in (7, 9, 7)]
     rows = [list(map(int, row)) for row in rows]
-    frames = [function_heads(each, rows) for each in (models.bridge, models.ours)]
+    frames = [function_heads(each, rows).summary() for each in (models.bridge, models.ours)]
     pd.testing.assert_frame_equal(*frames, atol=BOUND, rtol=0)
     before, to_first = {}, {}
     for row in rows:
@@ -200,7 +200,7 @@ PASSAGES = [
 def test_gap(models, tmp_path):
     """The official F1 of each head: answers are A where the pronoun attends more to it than to B."""
     path, other = (write(tmp_path / f"{each}.tsv", *PASSAGES) for each in ("scored", "choosing"))
-    frames = [gap(each, path, choose_on=other).frame for each in (models.bridge, models.ours)]
+    frames = [gap(each, path, choose_on=other).summary() for each in (models.bridge, models.ours)]
     pd.testing.assert_frame_equal(*frames, atol=BOUND, rtol=0)
     hits, n_right = {}, 0
     for line in PASSAGES:
@@ -236,8 +236,8 @@ def test_the_protocol_alone_is_enough(models, tmp_path):
     assert not hasattr(plain, "parameters")
     for run in (
         lambda model: attend(model, documents, ["dep", "coref"]).summary(),
-        lambda model: function_heads(model, n_rows=2),
-        lambda model: gap(model, path, choose_on=other).frame,
+        lambda model: function_heads(model, n_rows=2).summary(),
+        lambda model: gap(model, path, choose_on=other).summary(),
     ):
         pd.testing.assert_frame_equal(run(plain), run(models.bridge))
 

@@ -174,7 +174,7 @@ def test_its_circuits_are_the_weights(card):
 
 def test_one_copying_score_is_that_of_all():
     model = noun_model()
-    all_of_them = copying_scores(model).set_index(["layer", "head"])["copying"]
+    all_of_them = copying_scores(model).summary().set_index(["layer", "head"])["copying"]
     assert copying_score(model, 0, 2) == all_of_them[0, 2] == pytest.approx(1)  # it reads `by` and writes it
     assert model.W_E[BY, BY] == 1
 

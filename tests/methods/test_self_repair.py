@@ -12,8 +12,7 @@ from interp.methods.ablation import ablate
 from interp.methods.self_repair import self_repair
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
-from interp.residual.lens import direct_logit_attribution
-from interp.residual.stream import residual_stream
+from interp.residual.stream import direct_logit_attribution, residual_stream
 from interp.tasks.task import Unit
 
 LARGE = 100.0
@@ -121,7 +120,7 @@ def test_direct_effects_are_those_of_direct_logit_attribution(model):
     frame = self_repair(model, task, replacement="zero").examples
     for number, example in enumerate(task.examples):
         stream = residual_stream(model, torch.tensor([example.prompt]))
-        parts = direct_logit_attribution(model, stream, example.right[0], example.wrong[0])
+        parts = direct_logit_attribution(model, stream, example.right[0], example.wrong[0]).summary()
         heads = parts[parts["kind"] == "head"].set_index(["layer", "head"])["attribution"]
         found = frame[frame["example"] == number].set_index(["layer", "head"])["direct"]
         np.testing.assert_allclose(found, -heads.loc[found.index], rtol=1e-6)

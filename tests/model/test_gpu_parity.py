@@ -13,8 +13,7 @@ from tiny_models import random_gpt2, random_tokens
 
 from interp.model.folding import fold_layer_norm
 from interp.model.loading import load_model
-from interp.residual.lens import direct_logit_attribution
-from interp.residual.stream import residual_stream
+from interp.residual.stream import direct_logit_attribution, residual_stream
 
 pytestmark = pytest.mark.gpu
 
@@ -91,7 +90,7 @@ def test_components_sum_to_the_stream(gpt2, dtype):
 def test_attributions_sum_to_the_logit(gpt2):
     model = load_model(gpt2, device=DEVICE)
     tokens, mask = padded(model, 12)
-    rows = direct_logit_attribution(model, residual_stream(model, tokens, attention_mask=mask), 7, 8)
+    rows = direct_logit_attribution(model, residual_stream(model, tokens, attention_mask=mask), 7, 8).examples
     with torch.no_grad():
         logits = model(tokens, attention_mask=mask)
     last = torch.tensor([11, 11, 7])

@@ -15,8 +15,7 @@ from interp.model.loading import load_model, save_model
 from interp.model.loading.native import parameter_shapes
 from interp.model.training import TrainingConfig, train
 from interp.model.transformer import HookedTransformer
-from interp.residual.lens import direct_logit_attribution
-from interp.residual.stream import residual_stream
+from interp.residual.stream import direct_logit_attribution, residual_stream
 
 every_variant = pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
 
@@ -127,7 +126,7 @@ class TestEveryVariant:
         assert relative_error(stream.components.sum(0), stream.total) < 1e-12
         logits = model(tokens, attention_mask=mask)
         assert relative_error(model.unembed(model.ln_final(stream.total)), logits) < 1e-12
-        found = direct_logit_attribution(model, stream, 3, 5).groupby("example")["attribution"].sum()
+        found = direct_logit_attribution(model, stream, 3, 5).examples.groupby("example")["attribution"].sum()
         expected = logits[:, -1, 3] - logits[:, -1, 5]
         assert torch.tensor(found.to_numpy()).sub(expected).abs().max() < 1e-12 * logits.abs().max()
 

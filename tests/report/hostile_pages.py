@@ -13,6 +13,7 @@ from synthetic_relations import TO_DEPENDENT, maps_of, scoring
 from synthetic_sweeps import sweep
 
 from interp.calibration.calibrate import Calibration
+from interp.report.heads import page_of as page_of_heads
 from interp.report.html import as_page
 from interp.report.sections import page_of
 
@@ -118,7 +119,7 @@ def calibration(texts=SAVED):
 
 def _heads_page():
     report = heads_report()
-    return as_page(page_of(report, {"0.1": "card"}), COMMAND)
+    return as_page(page_of_heads(report, {"0.1": "card"}), COMMAND)
 
 
 PAGES = {

@@ -15,7 +15,9 @@ from interp.methods.head_sets import greedy, pairwise
 from interp.methods.replacements_compared import compare_replacements
 from interp.methods.self_repair import self_repair
 from interp.methods.task_attention import task_attention
+from interp.residual.circuits import copying_scores
 from interp.residual.logit_lens import logit_lens
+from interp.residual.tuned_lens import TunedLensFitter, compare_lenses
 
 HEADS = [(0, 0), (2, 1), (2, 2)]
 PROMPT = "The keys to the cabinet"
@@ -26,6 +28,7 @@ def real_results(monkeypatch):
     model = interp.load_model()
     task = interp.load_task("agreement", n=24, seed=0, tokenizer=model.tokenizer)
     screened = interp.patch(model, task, screen=True, top=3, audit=3)
+    stream, tokens = interp.residual_stream(model, PROMPT), model.to_tokens(PROMPT)
     return {
         "heads": dossier(),
         "ablate": interp.ablate(model, task, replacement="zero"),
@@ -39,8 +42,11 @@ def real_results(monkeypatch):
         "attend": scoring(),
         "probe": probing(),
         "layers": probing(heads=False),
-        "stream": interp.residual_stream(model, PROMPT),
+        "stream": stream,
+        "attributed": interp.direct_logit_attribution(model, stream, " are", " is"),
         "lens": logit_lens(model, PROMPT),
+        "lenses": compare_lenses(model, tokens, TunedLensFitter(model).update(tokens).lens),
+        "circuits": copying_scores(model),
         "card": made_up_card(),
         "calibration": calibration(monkeypatch),
         "attention": task_attention(model, task),

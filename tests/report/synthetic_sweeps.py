@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from interp.interventions.sweep import SweepResult
-from interp.report.sweep_frames import sweep_frames
+from interp.report.sweep_cells import swept
 
 N = 30
 ABLATION = {"layer": range(3), "head": range(4)}
@@ -33,9 +33,9 @@ class MadeUp(SweepResult):
         return self.held_against
 
 
-def frames_of(*axes, **how):
+def shown_of(*axes, **how):
     """A sweep as its page takes it."""
-    return sweep_frames(sweep(*axes, **how))
+    return swept(sweep(*axes, **how))
 
 
 def sweep(

@@ -10,7 +10,7 @@ from interp.report.words import change, decimal, estimate, or_dash, points, size
 @pytest.mark.parametrize(
     ("numbers", "text"),
     [
-        ((4.25, 3.9, 4.512), "4.2 logits [3.9, 4.5]"),
+        ((4.25, 3.9, 4.512), "4.25 logits [3.90, 4.51]"),
         ((0.5, 0.25, 1.126), "0.50 logits [0.25, 1.13]"),
         ((0.002, -0.001, 0.012), "0.00 logits [0.00, 0.01]"),
         ((0.0032, 0.0011, 0.0049), "0.0032 logits [0.0011, 0.0049]"),

@@ -7,10 +7,8 @@ import pytest
 from made_up_card import made_up_card, table
 
 from interp.errors import OutputError
-from interp.plots import card_paths
+from interp.plots import card, card_paths
 from interp.report import folder as folders
-from interp.report.card_figures import shares_figure
-from interp.report.folder import CARD
 
 FRAMES = {"verdicts", "tasks", "shares", "halves", "replacements", "agreement", "positions", "feeds"}
 FRAMES |= {"readers", "feature", "circuits", "groups", "left_out"}
@@ -23,15 +21,15 @@ def files_in(folder):
 
 
 def test_frames_come_back_as_they_went(tmp_path):
-    card = made_up_card()
-    out = card.save(tmp_path / "deep" / "c", command="interp head 2.1")
+    result = made_up_card()
+    out = result.save(tmp_path / "deep" / "c", command="interp head 2.1")
     assert files_in(out) == FILES | {"manifest.json"}
     for name in ("replacements", "feeds", "shares"):
-        expected = getattr(card, name)
+        expected = getattr(result, name)
         there = pd.read_csv(out / f"{name}.csv").astype(object).fillna("")
         pd.testing.assert_frame_equal(there, expected.astype(object).fillna(""), check_dtype=False)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["format"], manifest["command"]) == (CARD, "interp head 2.1")
+    assert (manifest["format"], manifest["command"]) == ("interp head card", "interp head 2.1")
     assert set(manifest["files"]) == FILES
     assert manifest["provenance"]["copying"] == 0.63
 
@@ -68,7 +66,7 @@ def test_a_failure_leaves_an_older_card_as_it_was(tmp_path, monkeypatch):
 
 
 def test_shares_have_a_dot_a_kind_and_their_intervals():
-    (ax,) = shares_figure(made_up_card()).axes
+    (ax,) = card(made_up_card()).axes
     dots = {line.get_label(): list(line.get_xdata()) for line in ax.get_lines()}
     assert dots["zero"] == [-0.8, 0.002]
     assert dots["positional mean"][0] == -0.02
@@ -84,5 +82,4 @@ def test_paths_stand_side_by_side_on_one_scale():
 
 
 def test_paths_of_one_side_alone_are_drawn():
-    card = made_up_card(readers=table("readers"))
-    assert len(card_paths(card, "agreement").axes) == 2
+    assert len(card_paths(made_up_card(readers=table("readers")), "agreement").axes) == 2

@@ -50,7 +50,7 @@ def test_across_the_tasks_the_verdicts_the_shares_and_the_copying():
 
 def test_a_finding_has_the_dossiers_sentence(words):
     assert words[TASK].verdict.startswith(f"Head 2.1 matters for {TASK}: it attends to the subject (0.80 of its")
-    assert "resampling it costs 4.0 logits [3.9, 4.1]" in words[TASK].verdict
+    assert "resampling it costs 4.00 logits [3.90, 4.10]" in words[TASK].verdict
 
 
 def test_what_is_no_finding_has_its_meaning_and_its_effect(words):
@@ -79,8 +79,8 @@ def test_kinds_of_ablation_that_part_are_told(words):
         "positional mean. By its drop it is number 1 to 3 of 12 heads."
     )
     assert effects.startswith(
-        "Effects of ablation, all on the same 40 units: zero -4.0 logits [-4.4, -3.6]; mean -3.9 logits [-4.3, "
-        "-3.5]; positional mean -0.10 logits"
+        "Effects of ablation, all on the same 40 units: zero -4.00 logits [-4.40, -3.60]; mean -3.90 logits "
+        "[-4.30, -3.50]; positional mean -0.10 logits"
     )
     assert "by Kendall's τ: 0.25 (zero and positional mean)." in alike
 
@@ -104,9 +104,9 @@ def test_halves_say_what_came_back(words):
 def test_what_is_taken_out_where_it_reads_stands_beside_random_directions(words):
     (taken,) = (each for each in words[TASK].further if each.startswith("Taken out"))
     assert taken == (
-        "Taken out where it reads, on 40 units: putting the mean in place of its values at the related word costs 3.5 "
-        "logits [3.2, 3.8]; erasing number from what it writes costs 2.5 logits [2.1, 2.9]; erasing as many random "
-        "directions costs 0.20 logits [-0.10, 0.30]."
+        "Taken out where it reads, on 40 units: putting the mean in place of its values at the related word costs 3.50 "
+        "logits [3.20, 3.80]; erasing number from what it writes costs 2.50 logits [2.10, 2.90]; erasing as many "
+        "random directions costs 0.20 logits [-0.10, 0.30]."
     )
     assert not any(each.startswith("Taken out") for each in words[SHOWN].further)
     values = made_up_card().feature[:1]

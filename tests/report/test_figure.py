@@ -1,8 +1,6 @@
-from dataclasses import replace
 from io import BytesIO
 
 import matplotlib
-import pandas as pd
 import pytest
 from cycler import cycler
 from IPython.core.formatters import PNGFormatter
@@ -11,7 +9,6 @@ from synthetic_heads import synthetic_report
 
 import interp
 from interp.report.drawing import Figure, ordinary_style
-from interp.report.glance import Glance, as_html
 
 SETTINGS = [
     {"text.usetex": True},
@@ -60,7 +57,7 @@ def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypa
         raise ValueError("no backend is called 'foo'")
 
     expected = synthetic_report().save(tmp_path / "expected")
-    monkeypatch.setattr("interp.report.folder.overview", broken)
+    monkeypatch.setattr("interp.report.heads.overview", broken)
     found = synthetic_report().save(tmp_path / "found")
     files, all_files = ({each.relative_to(root) for each in root.rglob("*")} for root in (found, expected))
     assert {each.name for each in all_files - files} == {"overview.png"}
@@ -69,11 +66,10 @@ def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypa
     )
 
 
-def test_a_glance_without_its_picture_is_shown():
-    how = {"provenance": {"model": "default"}, "table": pd.DataFrame({"head": ["2.1"]}), "n_rows": 1}
-    glance = Glance("A sweep", ["One head."], rest=".frame", figure="interp.plots.sweep(result)", **how)
-    shown = as_html(replace(glance, draw=lambda: Figure(figsize=(1, 1))))
-    assert "<img" in shown
-    without = as_html(replace(glance, draw=lambda: 1 / 0))
+def test_what_a_notebook_shows_needs_no_picture(monkeypatch):
+    report = synthetic_report()
+    assert "<img" in report._repr_html_()
+    monkeypatch.setattr("interp.report.notebook.pictures", lambda *_: {})
+    without = report._repr_html_()
     assert "<img" not in without
-    assert "One head." in without
+    assert "Findings" in without or "<table" in without

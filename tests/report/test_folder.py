@@ -8,7 +8,7 @@ import pytest
 
 from interp.errors import InputError, OutputError
 from interp.report import folder as folder_module
-from interp.report.folder import HEADS, check_new_folder, check_output
+from interp.report.folder import check_new_folder, check_output
 from interp.report.heads_frames import HEAD_COLUMNS
 
 
@@ -16,7 +16,7 @@ def everything_in(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def _no_figures(_report, folder: Path) -> None:
+def _no_figures(_draws, folder: Path) -> None:
     folder.mkdir()
     (folder / "overview.png").write_bytes(b"")
 
@@ -24,7 +24,7 @@ def _no_figures(_report, folder: Path) -> None:
 @pytest.fixture
 def without_figures(monkeypatch):
     """Saves without drawing, for the tests that are about the folder alone."""
-    monkeypatch.setattr(folder_module, "_write_figures", _no_figures)
+    monkeypatch.setattr(folder_module, "write_pictures", _no_figures)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_frames_come_back_as_they_went(saved, make_report):
 def test_manifest_names_every_file_with_its_hash(saved, make_report):
     manifest = json.loads((saved / "manifest.json").read_text(encoding="utf-8"))
     files = {path.relative_to(saved).as_posix(): path for path in saved.rglob("*") if path.is_file()}
-    assert manifest["format"] == HEADS
+    assert manifest["format"] == "interp heads report"
     assert manifest["command"] == "interp heads"
     assert set(manifest["files"]) == set(files) - {"manifest.json"}
     for name, digest in manifest["files"].items():

@@ -160,7 +160,7 @@ def test_what_was_not_measured_is_said(open_file, make_report, tmp_path):
     report = make_report()
     gone = (report.cells["task"] == "agreement") & (report.cells["layer"] == 0) & (report.cells["head"] == 0)
     file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(type(report)(**{**vars(report), "frame": report.cells[~gone]}))), encoding="utf-8")
+    file.write_text(as_page(page_of(type(report)(**{**vars(report), "cells": report.cells[~gone]}))), encoding="utf-8")
     page = open_file(file)
     cell(page, 0, 0).hover()
     assert cell(page, 0, 0).get_attribute("title") == "Head 0.0, agreement: not measured"

@@ -6,7 +6,7 @@ import pytest
 from hostile_pages import COMMAND, calibration, card, heads_report, patching, probes, relations
 
 from interp.errors import InputError, OutputError
-from interp.report.folder import CALIBRATION, MANIFEST
+from interp.report.folder import MANIFEST
 
 NAMES = ("../../../x", "$\\frac{1}{0$ \\x1b_^", "\x00\x1b[2J", "x" * 10_000, "/etc/x")
 
@@ -53,7 +53,7 @@ def test_a_manifest_cannot_claim_what_lies_elsewhere(tmp_path, claimed):
     thesis.write_text("years of work")
     folder.mkdir()
     files = {claimed.format(tmp_path=tmp_path): "0"}
-    (folder / MANIFEST).write_text(json.dumps({"format": CALIBRATION, "files": files}))
+    (folder / MANIFEST).write_text(json.dumps({"format": "interp calibration report", "files": files}))
     with pytest.raises(OutputError, match=r"with other files \(manifest\.json\)"):
         calibration(NAMES).save(folder)
     assert thesis.read_text() == "years of work"
@@ -63,7 +63,8 @@ def test_a_link_in_a_calibration_is_not_written_through(tmp_path):
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "report"
     elsewhere.mkdir()
     folder.mkdir()
-    (folder / MANIFEST).write_text(json.dumps({"format": CALIBRATION, "files": {"figures": "0", "figures/a.png": "0"}}))
+    manifest = {"format": "interp calibration report", "files": {"figures": "0", "figures/a.png": "0"}}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
     (folder / "figures").symlink_to(elsewhere)
     with pytest.raises(OutputError, match=r"with other files \(figures"):
         calibration(NAMES).save(folder)

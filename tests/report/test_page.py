@@ -115,7 +115,7 @@ def test_the_head_with_the_largest_effect_is_always_named(make_report, verdict, 
     source = html.unescape(as_page(page_of(report)))
     (line,) = re.findall(r"<li>(agreement: .*?)</li>", source)
     assert f"Largest effect: head 0.1 “{said}”: " in line
-    assert "resampling it costs 9.4 logits [9.1, 9.7]." in line
+    assert "resampling it costs 9.40 logits [9.10, 9.70]." in line
     assert "head 0.1" in html.unescape(report._repr_html_())
     if verdict == "needed":
         assert '<td class="needed" aria-label="needed">' in source

@@ -5,14 +5,18 @@ import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
 
-from interp.report.heads_figures import attention_heatmap, effect_heatmap, overview
+from interp.report.heads_figures import heads, overview
 from interp.report.heads_frames import layer_by_head
 from interp.report.heatmap import heatmap
 
 
-@pytest.mark.parametrize("draw", [attention_heatmap, effect_heatmap])
-def test_layers_go_down_and_heads_across(make_report, draw):
-    ax = draw(make_report().cells, "agreement").axes[0]
+def changed(report, **columns):
+    return replace(report, cells=report.cells.assign(**columns))
+
+
+@pytest.mark.parametrize("measure", ["attention", "effect", "probe"])
+def test_layers_go_down_and_heads_across(make_report, measure):
+    ax = heads(make_report(), "agreement", measure).axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "1", "2", "3"]
     assert ax.yaxis_inverted()
@@ -20,22 +24,20 @@ def test_layers_go_down_and_heads_across(make_report, draw):
 
 
 def test_the_colours_carry_the_frame(make_report):
-    frame = make_report().cells
-    mesh = effect_heatmap(frame, "agreement").axes[0].collections[0]
+    report = make_report()
+    mesh = heads(report, "agreement").axes[0].collections[0]
     values = np.ma.filled(mesh.get_array(), np.nan).reshape(3, 4)
-    np.testing.assert_array_equal(values, layer_by_head(frame, "agreement", "effect"))
+    np.testing.assert_array_equal(values, layer_by_head(report.cells, "agreement", "effect"))
 
 
 def test_effects_are_centred_on_zero_and_attention_runs_from_0_to_1(make_report):
-    frame = make_report().cells
-    low, high = effect_heatmap(frame, "agreement").axes[0].collections[0].get_clim()
+    low, high = heads(make_report(), "agreement").axes[0].collections[0].get_clim()
     assert low == -high
-    assert attention_heatmap(frame, "agreement").axes[0].collections[0].get_clim() == (0.0, 1.0)
+    assert heads(make_report(), "agreement", "attention").axes[0].collections[0].get_clim() == (0.0, 1.0)
 
 
 def test_missing_values_are_hatched_and_never_annotated(make_report):
-    frame = make_report().cells.assign(excess=np.nan)
-    figure = attention_heatmap(frame, "agreement")
+    figure = heads(changed(make_report(), excess=np.nan), "agreement", "attention")
     hatched = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle) and patch.get_hatch()]
     assert len(hatched) == 12
     assert not [text for text in figure.axes[0].texts if text.get_text()]
@@ -43,17 +45,16 @@ def test_missing_values_are_hatched_and_never_annotated(make_report):
 
 
 def test_every_verdict_but_none_is_marked_once(make_report):
-    frame = make_report().cells
-    verdicts = frame.loc[frame["task"] == "agreement", "verdict"]
-    figure = effect_heatmap(frame, "agreement")
+    report = make_report()
+    verdicts = report.cells.loc[report.cells["task"] == "agreement", "verdict"]
+    figure = heads(report, "agreement")
     marked = [tuple(point) for line in figure.axes[0].lines for point in line.get_xydata()]
     assert len(marked) == len(set(marked)) == (verdicts != "none").sum()
     assert {text.get_text() for text in figure.legends[0].texts} == set(verdicts) - {"none"}
 
 
 def test_values_are_written_only_where_they_can_be_read(make_report):
-    large = make_report(n_layers=12, n_heads=24).cells
-    assert not effect_heatmap(large, "agreement").axes[0].texts
+    assert not heads(make_report(n_layers=12, n_heads=24), "agreement").axes[0].texts
 
 
 def shown_in(ax) -> np.ndarray:
@@ -61,8 +62,8 @@ def shown_in(ax) -> np.ndarray:
 
 
 def test_page_and_figure_show_the_same_quantity(make_report):
-    frame = make_report().cells
-    ax = attention_heatmap(frame, "agreement").axes[0]
+    report, frame = make_report(), make_report().cells
+    ax = heads(report, "agreement", "attention").axes[0]
     np.testing.assert_array_equal(shown_in(ax), layer_by_head(frame, "agreement", "excess"))
     assert "less the best" in ax.get_title()
     page = heatmap(frame, "agreement", "excess", "attention")
@@ -71,12 +72,12 @@ def test_page_and_figure_show_the_same_quantity(make_report):
 
 
 def test_less_than_the_baseline_is_as_neutral_as_nothing(make_report):
-    mesh = attention_heatmap(make_report().cells, "agreement").axes[0].collections[0]
+    mesh = heads(make_report(), "agreement", "attention").axes[0].collections[0]
     assert mesh.to_rgba(-0.5) == mesh.to_rgba(0.0)
 
 
 def test_an_annotation_has_no_minus_zero(make_report):
-    texts = effect_heatmap(make_report().cells.assign(effect=-0.001), "agreement").axes[0].texts
+    texts = heads(changed(make_report(), effect=-0.001), "agreement").axes[0].texts
     assert {text.get_text() for text in texts} == {"0.00"}
 
 
@@ -130,8 +131,8 @@ def test_a_share_of_a_base_that_may_be_nothing_is_hatched(make_report):
 @pytest.mark.parametrize("task", ["blimp:/tmp/$x/a$_{.jsonl", "a $\\frac{b$ c"])
 def test_a_dollar_in_a_path_is_no_mathematics(make_report, task):
     report = make_report(tasks=(task,))
-    attention_heatmap(report.cells, task).draw_without_rendering()
-    effect_heatmap(report.cells, task).draw_without_rendering()
+    for measure in ("attention", "effect"):
+        heads(report, task, measure).draw_without_rendering()
     overview(report).draw_without_rendering()
 
 
@@ -141,10 +142,9 @@ def test_figures_name_a_file_by_its_stem(make_report):
 
 
 def test_a_frame_without_effects_can_be_drawn(make_report):
-    report = make_report()
-    frame = report.cells.assign(effect=np.nan)
-    effect_heatmap(frame, "agreement").draw_without_rendering()
-    overview(replace(report, cells=frame)).draw_without_rendering()
+    report = changed(make_report(), effect=np.nan)
+    heads(report, "agreement").draw_without_rendering()
+    overview(report).draw_without_rendering()
 
 
 def test_drawing_leaves_matplotlib_as_it_was(make_report):
@@ -154,6 +154,5 @@ def test_drawing_leaves_matplotlib_as_it_was(make_report):
 
 
 def test_noise_around_zero_stays_pale(make_report):
-    frame = make_report().cells
-    quiet = frame.assign(effect=frame["effect"] / 1e4)
-    assert effect_heatmap(quiet, "agreement").axes[0].collections[0].get_clim() == (-1.0, 1.0)
+    quiet = changed(make_report(), effect=make_report().cells["effect"] / 1e4)
+    assert heads(quiet, "agreement").axes[0].collections[0].get_clim() == (-1.0, 1.0)

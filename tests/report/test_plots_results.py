@@ -1,6 +1,6 @@
 """The figures of results hold the results' numbers: dots at the estimates, lines over the intervals, bars that sum."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +18,7 @@ from interp.interventions.sweep import SweepResult
 from interp.report.dots import Dots, dots_figure
 from interp.report.drawing import MOST, style
 from interp.residual.logit_lens import LensReading
+from interp.residual.stream import LogitAttribution
 
 pytestmark = pytest.mark.unchecked
 
@@ -103,7 +104,7 @@ def attributions(values):
         pd.DataFrame({"label": [f"L{n}" for n in range(len(own))], "kind": "head", "example": at, "attribution": own})
         for at, own in enumerate(values)
     ]
-    return pd.concat(frames, ignore_index=True)
+    return LogitAttribution(pd.concat(frames, ignore_index=True), {})
 
 
 def test_bars_sum_to_the_logit():
@@ -117,12 +118,15 @@ def test_bars_sum_to_the_logit():
 
 
 @pytest.mark.parametrize(
-    ("frame", "most", "said"),
-    [(attributions([[1.0]]), 0, "most: expected a whole number from 1, got 0"), (pd.DataFrame(), 5, "got none called")],
+    ("result", "most", "said"),
+    [
+        (attributions([[1.0]]), 0, "most: expected a whole number from 1, got 0"),
+        (LogitAttribution(pd.DataFrame(), {}), 5, "got none called"),
+    ],
 )
-def test_what_is_no_attribution_is_refused(frame, most, said):
+def test_what_is_no_attribution_is_refused(result, most, said):
     with pytest.raises(InputError, match=said):
-        plots.logit_attribution(frame, most=most)
+        plots.logit_attribution(result, most=most)
 
 
 def reading(text="yes"):
@@ -130,7 +134,7 @@ def reading(text="yes"):
     places = pd.DataFrame([(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1)], columns=["depth", "example", "pos"])
     rank = pd.array([3, None, 0, None], dtype="Int64")
     frame = places.assign(token=1, next_token=2, rank=rank, log_prob=-1.0, entropy=1.0, kl=[2.0, 2.0, 0.0, 0.0])
-    return LensReading(frame, places.assign(place=0, token=7, text=text, log_prob=np.log([0.1, 0.2, 0.3, 0.4])))
+    return LensReading(frame, {}, places.assign(place=0, token=7, text=text, log_prob=np.log([0.1, 0.2, 0.3, 0.4])))
 
 
 def test_a_lens_shows_its_first_guess_with_its_probability():
@@ -140,6 +144,9 @@ def test_a_lens_shows_its_first_guess_with_its_probability():
     framed = [patch.get_xy() for patch in ax.patches if not patch.get_fill()]
     assert framed == [(0, 0)]
     assert [text.get_text() for text in plots.logit_lens(reading(None)).axes[0].texts] == ["#7"] * 4
+    assert [text.get_text() for text in plots.logit_lens(reading()).axes[0].get_xticklabels()] == ["0", "1"]
+    own = replace(reading(), examples=reading().examples.assign(text=["BOS", " The"] * 2))
+    assert [text.get_text() for text in plots.logit_lens(own).axes[0].get_xticklabels()] == ["BOS", "The"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +165,7 @@ class Pairs:
     provenance: dict = field(default_factory=lambda: {"task": "t", "metric": "logit_difference"})
 
     @property
-    def frame(self):
+    def examples(self):
         return self.summary()
 
     def summary(self):
@@ -180,7 +187,7 @@ def test_a_pair_has_both_of_its_places_and_its_mark():
 def test_norms_are_those_of_the_components():
     model = interp.load_model()
     stream = interp.residual_stream(model, ["The keys", "The keys to the cabinet"])
-    norms = stream.norms()
+    norms = stream.examples
     assert len(norms) == len(stream.labels) * int(stream.mask.sum())
     one = norms[(norms["label"] == "L1H2") & (norms["example"] == 1)].set_index("pos")["norm"]
     np.testing.assert_allclose(one, stream["L1H2"][1].norm(dim=-1), rtol=1e-5)
@@ -192,7 +199,7 @@ def test_norms_are_those_of_the_components():
 
 @pytest.mark.parametrize("name", plots.__all__)
 def test_every_figure_refuses_what_it_is_not_of(name):
-    more = {"attention_pattern": (["a"],), "attention_arcs": (["a"],), "head_map": ("score",)}
+    more = {f"attention_{kind}": (["a"],) for kind in ("pattern", "arcs", "words")} | {"head_map": ("score",)}
     for wrong in (SimpleNamespace(), "text", None):
         with pytest.raises(InputError):
             getattr(plots, name)(wrong, *more.get(name, ()))

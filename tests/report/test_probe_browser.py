@@ -56,6 +56,7 @@ def test_cells_sort_by_their_score(open_file, page_file):
     heading = table.locator("thead th", has=page.get_by_text("score", exact=True))
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
-    values = [float(each.split()[0]) for each in table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()]
+    keys = table.locator(f"tbody td:nth-child({column + 1})").evaluate_all("all => all.map(each => each.dataset.key)")
+    values = list(map(float, keys))
     assert values == sorted(values)
     assert len(set(values)) > 5

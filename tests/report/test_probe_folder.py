@@ -7,8 +7,7 @@ import pytest
 from synthetic_probes import probing
 
 from interp.errors import OutputError
-from interp.report import probes as folder_module
-from interp.report.folder import PROBES
+from interp.report import folder as folder_module
 
 FILES = {
     *("probes.csv", "probes.parquet", "words.csv", "words.parquet", "examples.parquet", "report.html"),
@@ -30,7 +29,7 @@ def test_frames_come_back_as_they_went(tmp_path, heads):
     pd.testing.assert_frame_equal(pd.read_parquet(out / "words.parquet"), result.words)
     pd.testing.assert_frame_equal(pd.read_parquet(out / "examples.parquet"), result.examples)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["format"], manifest["command"]) == (PROBES, "interp probe")
+    assert (manifest["format"], manifest["command"]) == ("interp probes report", "interp probe")
     assert set(manifest["files"]) == FILES
     assert manifest["provenance"]["description_uniform"] == 240.0
     assert all(path.stat().st_size > 5_000 for path in (out / "figures").iterdir())

@@ -10,7 +10,7 @@ from synthetic_probes import HOSTILE, probing, with_cell
 
 from interp.report.html import as_page
 from interp.report.probes import page_of
-from interp.report.probes_sentences import asked
+from interp.report.probes_words import asked
 
 THREE = {(1, 2): "encodes", (0, 1): "undecided"}
 

@@ -37,8 +37,8 @@ def test_a_layer_and_a_place_before_the_layers_have_names():
 def test_of_a_number_the_variance_is_said_without_percent_and_points():
     headline = summarise(probing(measure="R2", of_task=False, lemmas=60)).headline
     assert headline == (
-        "Head 1.2 encodes number: R² 0.429 [0.379, 0.479] on 240 words, beside 0.030 (untrained model); excess 0.399 "
-        "[0.349, 0.449], adjusted p = 0.0004; selectivity 0.399 [0.339, 0.459]; 40 documents and 60 lemmas."
+        "Head 1.2 encodes number: R² 0.43 [0.38, 0.48] on 240 words, beside 0.03 (untrained model); excess 0.40 "
+        "[0.35, 0.45], adjusted p = 0.0004; selectivity 0.40 [0.34, 0.46]; 40 documents and 60 lemmas."
     )
     counts = summarise(probing(measure="R2")).findings
     assert counts == ("Of 6 heads, 1 encodes it and 5 have less than 0.1 beyond the controls.",)
@@ -51,10 +51,10 @@ def test_other_heads_that_encode_it_follow_with_their_numbers_and_very_many_by_n
     many = {(layer, head): "encodes" for layer in range(2) for head in range(5)}
     found = summarise(probing(many, shape=(2, 5))).findings
     assert sum("encodes it too" in each for each in found) == 5
-    assert "So do heads 1.1, 1.2, 1.3 and 1.4." in found
+    assert "Heads 1.1, 1.2, 1.3 and 1.4 encode it too." in found
     assert found[-1] == "All 10 heads encode it."
     seven = dict.fromkeys(list(many)[:7], "encodes")
-    assert "So does head 1.1." in summarise(probing(seven, shape=(2, 5))).findings
+    assert "Head 1.1 encodes it too." in summarise(probing(seven, shape=(2, 5))).findings
 
 
 def test_no_head_encodes_it():
@@ -100,14 +100,14 @@ def test_undecided_heads_are_told_by_their_reason():
     findings = summarise(with_cell(result, 3, p_adjusted=0.01)).findings
     assert findings == (
         "Of 6 heads, 3 are undecided and 3 have less than 10 points beyond the controls.",
-        "Undecided are heads 0.0 and 0.1: neither an excess is shown, nor that it is less than the minimum of 10 "
+        "Heads 0.0 and 0.1 are undecided: neither an excess is shown, nor that it is less than the minimum of 10 "
         "points.",
-        "Undecided is head 1.0: that its selectivity is above 0 is not shown.",
+        "Head 1.0 is undecided: that its selectivity is above 0 is not shown.",
     )
     few = with_cell(probing({(0, 0): "undecided"}, shape=(2, 1), heads=False), None, verdict="undecided", n_documents=3)
     assert summarise(few).findings == (
         "All 2 layers are undecided.",
-        f"Undecided are all layers: a verdict needs {FEWEST_CLUSTERS} clusters: {MORE_CLUSTERS}.",
+        f"All layers are undecided: a verdict needs {FEWEST_CLUSTERS} clusters: {MORE_CLUSTERS}.",
     )
 
 
@@ -116,7 +116,7 @@ def test_what_was_not_measured_or_did_not_converge_is_noted():
     assert summarise(result).notes == (
         "Not measured: embedding of the word and untrained model. The excess is over the toughest of the other "
         "controls.",
-        "7 of 1,234 probes did not come to their optimum.",
+        "7 of 1,234 probes did not converge.",
     )
 
 

@@ -7,8 +7,6 @@ import pytest
 from synthetic_relations import TO_HEAD, maps_of, scoring
 
 from interp.errors import OutputError
-from interp.report import relations as folder_module
-from interp.report.folder import RELATIONS
 
 FILES = {
     *("relations.csv", "relations.parquet", "heads.csv", "heads.parquet", "examples.parquet", "report.html"),
@@ -32,7 +30,7 @@ def test_frames_come_back_as_they_went(tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(out / "attention_maps.parquet"), maps)
     assert len(pd.read_csv(out / "heads.csv")) == len(result.summary())
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["format"], manifest["command"]) == (RELATIONS, "interp attend")
+    assert (manifest["format"], manifest["command"]) == ("interp relations report", "interp attend")
     assert set(manifest["files"]) == FILES | MAPS
     assert manifest["provenance"]["too_long"] == {"d: s": 300}
     assert all(path.stat().st_size > 5_000 for path in (out / "figures").iterdir())
@@ -61,7 +59,7 @@ def test_a_failure_leaves_an_older_report_as_it_was(tmp_path, monkeypatch, error
     def fail(*_args, **_options):
         raise error
 
-    monkeypatch.setattr(folder_module, "write_manifest", fail)
+    monkeypatch.setattr("interp.report.folder.write_manifest", fail)
     with pytest.raises(type(error)):
         scoring().save(out, command="newer")
     assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["command"] == "older"

@@ -30,7 +30,10 @@ FIGURES = {
     "probe": [plots.probes, plots.probe_map, lambda result: plots.probe_map(result, "selectivity")],
     "layers": [plots.probes, plots.probe_map],
     "stream": [plots.stream],
+    "attributed": [plots.logit_attribution],
     "lens": [plots.logit_lens],
+    "lenses": [plots.lenses],
+    "circuits": [lambda result: plots.head_map(result.summary(), "copying")],
     "card": [plots.card, lambda card: plots.card_paths(card, "agreement")],
     "calibration": [
         lambda result, show=show: plots.calibration(result, show) for show in ("confusion", "false claims")
@@ -59,8 +62,7 @@ def results():
 def shown(results):
     """What a notebook shows of each; that figures can be drawn is tested apart, so these are placeholders."""
     with pytest.MonkeyPatch.context() as patched:
-        for module in ("glance", "notebook"):
-            patched.setattr(f"interp.report.{module}.inline", lambda *_: "data:image/png;base64,AAAA")
+        patched.setattr("interp.report.notebook.inline", lambda *_: "data:image/png;base64,AAAA")
         return {name: result._repr_html_() for name, result in results.items()}
 
 
@@ -150,7 +152,7 @@ def test_a_notebook_shows_findings_and_where_the_rest_is(shown, name):
     assert not re.search(r"color:|background|<script|http", html)
 
 
-WITH_INTERVALS = set(FIGURES) - {"stream", "lens", "screen", "greedy"}
+WITH_INTERVALS = set(FIGURES) - {"stream", "attributed", "lens", "lenses", "circuits", "screen", "greedy"}
 """The others have none to show; and half of these few units leave a template of one cluster, so greedy has none."""
 
 
@@ -191,7 +193,7 @@ def test_what_is_quoted_cannot_act():
 def test_a_large_dossier_is_shown_without_a_figure():
     read = Read(dossier(n_layers=12, n_heads=12)._repr_html_())
     assert not read.images
-    assert "422 more rows in .frame" in " ".join("".join(read.text).split())
+    assert "422 more rows in .summary()" in " ".join("".join(read.text).split())
 
 
 def test_probes_of_several_sites_are_told_apart(results):

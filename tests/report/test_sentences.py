@@ -44,8 +44,8 @@ HEAD = {
     "exchange_state": "drop",
 }
 COST = (
-    "resampling it costs 4.2 logits [3.9, 4.5], accuracy goes from 1.00 to 0.62; its positional mean in its place "
-    "costs 3.9 logits [3.7, 4.1]"
+    "resampling it costs 4.20 logits [3.90, 4.50], accuracy goes from 1.00 to 0.62; its positional mean in its place "
+    "costs 3.90 logits [3.70, 4.10]"
 )
 CARRIED = {
     "representation": "carried",
@@ -65,14 +65,14 @@ def sentence(**changes: object) -> str:
 def test_a_head_that_attends_and_is_causal_is_said_with_all_its_numbers():
     assert sentence() == (
         "Head 1.3 matters for agreement: it attends to the subject (0.81 of its attention; its best "
-        f"baseline, offset -3, has 0.12), and {COST}; exchanging the subject for this head alone costs 8.1 logits "
-        "[7.6, 8.6]."
+        f"baseline, offset -3, has 0.12), and {COST}; exchanging the subject for this head alone costs 8.10 logits "
+        "[7.60, 8.60]."
     )
 
 
 def test_what_it_reads_at_the_word_may_be_unknown_or_not_what_is_needed():
     unknown = sentence(exchange=np.nan, exchange_low=np.nan, exchange_high=np.nan)
-    assert unknown.endswith("its positional mean in its place costs 3.9 logits [3.7, 4.1].")
+    assert unknown.endswith("its positional mean in its place costs 3.90 logits [3.70, 4.10].")
     elsewhere = {"exchange": -0.02, "exchange_low": -0.05, "exchange_high": 0.01, "exchange_state": "none"}
     assert sentence(verdict="causal, by another route", reason=UNRELATED["none"], **elsewhere) == (
         f"Head 1.3 matters for agreement: {COST}. It attends to the subject (0.81 of its attention; its best baseline, "
@@ -89,14 +89,15 @@ def test_a_word_that_speaks_against_the_answer_does_not_turn_it_by_less():
 
 
 def test_which_mean_stands_in_its_place_is_said():
-    assert "; its template mean in its place costs 3.9 logits [3.7, 4.1]" in sentence(mean_replacement="template_mean")
+    said = sentence(mean_replacement="template_mean")
+    assert "; its template mean in its place costs 3.90 logits [3.70, 4.10]" in said
 
 
 def test_a_tracking_head_is_said_with_all_its_numbers():
     assert sentence(verdict="tracks", **CARRIED) == (
         "Head 1.3 tracks agreement: it attends to the subject (0.81 of its attention; its best "
-        f"baseline, offset -3, has 0.12), and {COST}; exchanging the subject for this head alone costs 8.1 logits "
-        "[7.6, 8.6]. A probe reads number there (accuracy 0.98 on unseen words; untrained 0.55, control task 0.51)."
+        f"baseline, offset -3, has 0.12), and {COST}; exchanging the subject for this head alone costs 8.10 logits "
+        "[7.60, 8.60]. A probe reads number there (accuracy 0.98 on unseen words; untrained 0.55, control task 0.51)."
     )
 
 
@@ -108,7 +109,7 @@ def test_what_is_not_carried_is_not_said_to_be_read(state):
 def test_what_is_carried_is_said_beside_the_reason_of_other_verdicts():
     text = sentence(**CARRIED, reason="whether its effect is about this task is undecided")
     assert "Head 1.3 matters for agreement" in text
-    assert "[7.6, 8.6]. Whether its effect is about this task is undecided. A probe reads number there" in text
+    assert "[7.60, 8.60]. Whether its effect is about this task is undecided. A probe reads number there" in text
 
 
 def test_heads_that_carry_it_unused_share_a_sentence():
@@ -169,7 +170,7 @@ def test_a_small_effect_is_not_called_none(minimum, effect, low, high, least, ga
     numbers = {"min_effect": minimum, "effect": effect, "effect_low": low, "effect_high": high}
     text = sentence(verdict="attends, not causal", accuracy_ablated=1.0, **numbers)
     assert f", but its effect is below the minimum that counts ({least} logits): resampling it gains {gain}" in text
-    assert "; its positional mean in its place costs 3.9 logits" in text
+    assert "; its positional mean in its place costs 3.90 logits" in text
     assert "can do without it" not in text
 
 
@@ -190,7 +191,9 @@ def test_a_causal_head_that_looks_elsewhere_is_said_to(baseline, shown):
         baseline=baseline,
         excess=-0.73,
     )
-    assert text.endswith(f"[3.7, 4.1]. It attends more to {shown} (0.74 of its attention) than to the subject (0.01).")
+    assert text.endswith(
+        f"[3.70, 4.10]. It attends more to {shown} (0.74 of its attention) than to the subject (0.01)."
+    )
 
 
 def test_a_causal_head_whose_baseline_is_not_clearly_above_is_not_said_to_look_there():
@@ -254,4 +257,4 @@ def test_a_baseline_that_is_the_related_word_leaves_nothing_to_test(overlap, sha
 
 
 def test_sentence_scores_are_in_nats():
-    assert "4.2 nats" in sentence(metric="sentence_log_probability")
+    assert "4.20 nats" in sentence(metric="sentence_log_probability")

@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_sweeps import frames_of, screened, sweep
+from synthetic_sweeps import screened, shown_of, sweep
 
 from interp.errors import InputError
-from interp.report.sweep_cells import described, minimum, origin, statuses, strongest_first
-from interp.report.sweep_frames import Names, sweep_frames
+from interp.report.sweep_cells import cell_name, headings, statuses, strongest_first, swept
 
-NO_TOKENS = pd.DataFrame(columns=["pos", "token", "share"])
-TOKENS = pd.DataFrame({"pos": [0, 1, 2], "token": ["BOS", " the", "\n"], "share": [1.0, 0.5, 1.0]})
+TOKENS = {0: ("BOS", 1.0), 1: (" the", 0.5), 2: ("\n", 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -29,32 +27,31 @@ TOKENS = pd.DataFrame({"pos": [0, 1, 2], "token": ["BOS", " the", "\n"], "share"
     ],
 )
 def test_every_kind_of_cell_has_a_name(labels, name):
-    assert Names(TOKENS).cell(labels) == name
+    assert cell_name(labels, TOKENS) == name
 
 
 def test_a_position_is_called_by_its_token_where_all_prompts_have_it():
-    assert Names(TOKENS).headings("pos", [0, 1, 2, 3]) == ["BOS", "1: the…", "␣", "3"]
-    assert Names(NO_TOKENS).headings("pos", ["BOS", "related"]) == ["BOS", "related"]
-    assert Names(TOKENS).headings("head", [0, 1]) == ["0", "1"]
+    assert headings("pos", [0, 1, 2, 3], TOKENS) == ["BOS", "1: the…", "␣", "3"]
+    assert headings("pos", ["BOS", "related"], {}) == ["BOS", "related"]
+    assert headings("head", [0, 1], TOKENS) == ["0", "1"]
 
 
 def test_cells_stand_in_the_order_of_the_sweep():
     result = sweep(direction="denoise")
     shuffled = replace(result, cells=result.cells.iloc[::-1])
-    assert list(described(sweep_frames(shuffled))["pos"].unique()) == ["BOS", "related", "last"]
+    assert list(swept(shuffled).cells["pos"].unique()) == ["BOS", "related", "last"]
 
 
 def test_large_findings_are_told_from_small_ones_and_from_none():
     p = [1e-4, 1e-4, 0.5, *[np.nan] * 9]
-    cells = described(frames_of(p_adjusted=p))
+    cells = shown_of(p_adjusted=p).cells
     assert list(cells["found"].head(4)) == ["large", "small", "", ""]
-    assert minimum(frames_of()) == pytest.approx(0.5)
+    assert shown_of().minimum == pytest.approx(0.5)
 
 
 def test_what_changed_nothing_has_no_number_and_is_no_finding():
-    cells = described(
-        frames_of(direction="denoise", p_adjusted=1e-4, state={0: "identical input", 1: "unreachable", 2: "no-op"})
-    )
+    states = {0: "identical input", 1: "unreachable", 2: "no-op"}
+    cells = shown_of(direction="denoise", p_adjusted=1e-4, state=states).cells
     assert list(cells["state"].head(4)) == ["identical input", "unreachable", "no-op", ""]
     assert cells["shown"].head(3).isna().all()
     assert cells[["effect", "p_adjusted"]].head(3).isna().all(axis=None)
@@ -70,23 +67,24 @@ def test_a_cell_that_changed_some_examples_says_how_many():
 
 
 def test_effects_count_from_the_run_that_is_patched():
-    assert [origin(frames_of(direction=each)) for each in (None, "denoise", "noise")] == [0.0, 0.0, 1.0]
-    cells = described(frames_of(direction="noise"))
-    assert cells["shown"].iloc[0] == pytest.approx(0.6)
+    assert [shown_of(direction=each).origin for each in (None, "denoise", "noise")] == [0.0, 0.0, 1.0]
+    cells = shown_of(direction="noise").cells
+    assert cells["shown"].iloc[0] == pytest.approx(-0.4)
+    assert cells["normalised"].iloc[0] == pytest.approx(0.6)
     assert cells["found"].iloc[0] == "large"
 
 
 def test_where_the_runs_do_not_differ_there_is_nothing_to_recover():
-    cells = described(frames_of(direction="denoise", normalised=np.nan))
+    cells = shown_of(direction="denoise", normalised=np.nan).cells
     assert set(cells["state"]) == {"nothing to recover"}
 
 
 def test_a_kl_divergence_has_no_minimum():
-    assert minimum(frames_of(how={"metric": "kl_divergence"})) == 0.0
+    assert shown_of(how={"metric": "kl_divergence"}).minimum == 0.0
 
 
 def test_after_a_screen_every_cell_is_there():
-    cells = described(sweep_frames(screened()))
+    cells = swept(screened()).cells
     assert len(cells) == 12
     assert list(cells["state"]) == [""] * 6 + ["not measured"] * 6
     assert list(strongest_first(cells)["estimate"].tail(6)) == sorted(cells["estimate"].tail(6), reverse=True)
@@ -94,6 +92,6 @@ def test_after_a_screen_every_cell_is_there():
 
 def test_what_is_no_sweep_is_refused():
     with pytest.raises(InputError, match=r"expected what interp.ablate or interp.patch returns, got a DataFrame"):
-        sweep_frames(sweep().cells)
+        swept(sweep().cells)
     with pytest.raises(InputError, match="expected a row at least, got an empty frame"):
-        sweep_frames(replace(sweep(), examples=sweep().examples.head(0)))
+        swept(replace(sweep(), examples=sweep().examples.head(0)))

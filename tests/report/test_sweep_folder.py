@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from synthetic_sweeps import screened, sweep
 
-from interp.report import sweep as folder_module
-from interp.report.folder import SWEEP, save
+from interp.report import folder as folder_module
+from interp.report.folder import save
 
 FILES = {"cells.csv", "cells.parquet", "examples.parquet", "report.html", "figures/strongest.png"}
 
@@ -25,7 +25,7 @@ def test_result_come_back_as_they_went(tmp_path):
     assert list(pd.read_csv(out / "cells.csv")["pos"]) == list(result.cells["pos"])
     assert files_in(out) == FILES | {"figures/heatmap.png", "manifest.json"}
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["format"], manifest["command"]) == (SWEEP, "interp patch")
+    assert (manifest["format"], manifest["command"]) == ("interp sweep report", "interp patch")
     assert set(manifest["files"]) == FILES | {"figures/heatmap.png"}
     assert manifest["provenance"]["audit"]["rows"] == 8
 

@@ -40,7 +40,7 @@ def test_the_heatmap_comes_first_then_what_was_found_and_what_was_asked(source):
     order = ["heatmap", "findings", "cells", "what-was-asked", "how-to-read-this", "checks", "method"]
     assert re.findall(r'<h2 id="([^"]+)"', source) == order
     asked = source[source.index('id="what-was-asked"') :].split("</section>")[0]
-    for text in ("z of the clean run patched into the corrupted run", "Does the verb agree?", "(hash 0123456789ab)"):
+    for text in ("clean run&#39;s z patched into the corrupted run", "Does the verb agree?", "(hash 0123456789ab)"):
         assert text in asked
     assert "Left out" not in asked
     assert "interp patch --out r" in source
@@ -49,13 +49,13 @@ def test_the_heatmap_comes_first_then_what_was_found_and_what_was_asked(source):
 def test_a_cell_tells_its_interval_and_what_is_hatched_its_reason(source):
     assert 'title="layer 0, position 0 (BOS): unreachable"' in source
     assert "Hatched: unreachable: what is changed there cannot reach the answer." in source
-    assert re.search(r'title="layer 1, position 0 \(BOS\): -0.01 \[-0.03, 0.01\], adjusted p 0.500"', source)
+    assert re.search(r'title="layer 1, position 0 \(BOS\): -0.01 \[-0.03, 0.01\], adjusted p = 0.500"', source)
 
 
 def test_findings_are_marked_and_explained():
     source = as_page(page_of(sweep()))
     assert (
-        'title="head 0.0: -4.00 [-4.20, -3.80], adjusted p 0.000">-4.00<span class="mark" aria-hidden="true">●'
+        'title="head 0.0: -4.00 [-4.20, -3.80], adjusted p = 0.0001">-4.00<span class="mark" aria-hidden="true">●'
         in source
     )
     assert "● beyond the correction, and large." in source

@@ -5,7 +5,7 @@ import pytest
 
 from interp.report.heads import page_of
 from interp.report.html import as_page
-from interp.report.sweep import render_sweep
+from interp.report.sections import page_of as page_of_any
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,8 @@ def test_the_csv_has_what_the_filter_leaves_in_the_order_of_the_table(page, repo
 def test_a_table_that_stands_whole_in_the_page_is_taken_along_from_there(open_file, tmp_path):
     from synthetic_sweeps import sweep
 
-    frames = sweep()
     file = tmp_path / "sweep.html"
-    file.write_text(render_sweep(frames), encoding="utf-8")
+    file.write_text(as_page(page_of_any(sweep())), encoding="utf-8")
     page = open_file(file)
     _, table = downloaded(page, page.get_by_role("button", name="Download CSV").first)
     shown = page.locator("table.sortable").first

@@ -77,7 +77,7 @@ class TestQK:
     def test_scores_that_are_no_product_have_none(self):
         with pytest.raises(InputError, match=r"scores: expected a product of query and key .* got 'additive'"):
             qk_circuit(random_model(scores="additive"), 0, 0)
-        assert copying_scores(random_model(scores="additive"))["copying"].notna().all()
+        assert copying_scores(random_model(scores="additive")).summary()["copying"].notna().all()
 
 
 class TestOV:
@@ -131,14 +131,14 @@ class TestCopying:
         model = hand_model()
         model.blocks[0].attn.W_V[0] = torch.eye(6)
         model.blocks[0].attn.W_O[0] = W_OV
-        frame = copying_scores(model)
+        frame = copying_scores(model).summary()
         assert frame[["layer", "head"]].to_numpy().tolist() == [[0, 0]]
         assert frame["copying"][0] == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
     @pytest.mark.parametrize("fields", SUMS.values(), ids=SUMS.keys())
     def test_is_of_the_eigenvalues_of_the_whole_circuit(self, fields):
         model = random_model(**fields).requires_grad_(False)
-        frame = copying_scores(model).set_index(["layer", "head"])["copying"]
+        frame = copying_scores(model).summary().set_index(["layer", "head"])["copying"]
         assert len(frame) == 2 * model.config.n_heads
         for (layer, head), score in frame.items():
             eigenvalues = torch.linalg.eigvals(ov_circuit(model, layer, head).AB)
@@ -148,13 +148,13 @@ class TestCopying:
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
     def test_half_precision_is_near(self, dtype):
         half = random_model(dtype=dtype)
-        got, expected = (copying_scores(each)["copying"].to_numpy() for each in (half, random_model()))
+        got, expected = (copying_scores(each).summary()["copying"].to_numpy() for each in (half, random_model()))
         assert got == pytest.approx(expected, abs=0.05)
 
     @pytest.mark.parametrize(("name", "head"), [("default", 1), ("sibling-1", 2), ("sibling-2", 1)])
     def test_the_embedded_models_have_one_head_that_copies(self, name, head):
         """The heads that repeat names (ioi) and strings (induction), by the model card."""
-        frame = copying_scores(interp.load_model(name)).sort_values("copying", ascending=False)
+        frame = copying_scores(interp.load_model(name)).summary().sort_values("copying", ascending=False)
         assert frame[["layer", "head"]].iloc[0].tolist() == [2, head]
         assert frame["copying"].iloc[0] > 0.95
         assert frame["copying"].iloc[1] < 0.7
@@ -169,7 +169,7 @@ class TestComposition:
         first.W_V[0, 0, 0] = first.W_O[0, 0, 1] = 2
         second.W_Q[0, reads["Q"], 0] = second.W_K[0, reads["K"], 0] = 3
         second.W_V[0, reads["V"], 0] = second.W_O[0, 0, 5] = 4
-        return composition_scores(model).set_index("kind")["score"]
+        return composition_scores(model).summary().set_index("kind")["score"]
 
     @pytest.mark.parametrize("kind", ["Q", "K", "V"])
     def test_wired_heads_score_1_and_others_0(self, kind):
@@ -183,18 +183,18 @@ class TestComposition:
         first.W_V[0, 0, 0] = first.W_O[0, 0, 1] = 1
         for weight in (second.W_Q, second.W_K, second.W_V, second.W_O):
             weight[0] = torch.eye(8)
-        frame = composition_scores(model)
+        frame = composition_scores(model).summary()
         assert frame["score"].tolist() == pytest.approx([8**-0.5] * 3, rel=1e-12)
         assert frame["baseline"].tolist() == pytest.approx([8**-0.5] * 3, rel=1e-12)
         assert frame["excess"].tolist() == pytest.approx([0] * 3, abs=1e-12)
 
     def test_a_head_that_writes_nothing_has_no_score(self):
-        assert composition_scores(hand_model(n_layers=2))["score"].isna().all()
+        assert composition_scores(hand_model(n_layers=2)).summary()["score"].isna().all()
 
     @pytest.mark.parametrize("fields", SUMS.values(), ids=SUMS.keys())
     def test_is_the_quotient_of_the_norms(self, fields):
         model = random_model(**{"n_layers": 3} | fields).requires_grad_(False)
-        n, frame = model.config.n_heads, composition_scores(model)
+        n, frame = model.config.n_heads, composition_scores(model).summary()
         assert len(frame) == 3 * 3 * n * n
         assert not frame.duplicated(["sender_layer", "sender_head", "receiver_layer", "receiver_head", "kind"]).any()
         for row in frame.sample(40, random_state=0).itertuples():
@@ -212,7 +212,7 @@ class TestComposition:
         )  # theirs centres reading weights as well; ours cannot differ
         qk = FactoredMatrix(centred @ model.W_Q, (centred @ model.W_K).transpose(-2, -1))
         ov = FactoredMatrix(centred @ model.W_V, model.W_O)
-        frame = composition_scores(model)
+        frame = composition_scores(model).summary()
         for kind, read in {"Q": qk, "K": qk.T, "V": ov}.items():
             theirs = transformer_lens_scores(ov, read, broadcast_dims=True)
             rows = frame[frame["kind"] == kind]
@@ -228,12 +228,12 @@ class TestComposition:
         for _ in range(400):
             turn, _ = torch.linalg.qr(torch.randn(8, 8, generator=generator, dtype=torch.float64))
             model.blocks[0].attn.W_O.copy_(writes @ turn)
-            frame = composition_scores(model)
+            frame = composition_scores(model).summary()
             squares.append(frame["score"].to_numpy() ** 2)
         assert np.sqrt(np.mean(squares, axis=0)).tolist() == pytest.approx(frame["baseline"].tolist(), rel=0.05)
 
     def test_one_layer_has_no_pairs(self):
-        frame = composition_scores(random_model(n_layers=1))
+        frame = composition_scores(random_model(n_layers=1)).summary()
         assert frame.empty
         assert list(frame.columns)[-3:] == ["score", "baseline", "excess"]
 
@@ -302,7 +302,7 @@ def default():
 
 
 def test_what_is_looked_for_has_the_largest_scores(model):
-    frame = looks_for(model, 1, 2, " keys", top=7)
+    frame = looks_for(model, 1, 2, " keys", top=7).summary()
     scores = qk_circuit(model, 1, 2).AB[model.to_single_token(" keys")]
     best = scores.topk(7)
     assert list(frame.columns) == ["place", "token", "text", "score", "excess"]
@@ -319,13 +319,13 @@ def test_the_order_is_that_of_the_attention():
     tokens = torch.cat([torch.arange(40), torch.tensor([7])])[None]
     _, cache = model.run_with_cache(tokens, names_filter="blocks.0.attn.hook_pattern")
     pattern = cache["blocks.0.attn.hook_pattern"][0, 1, -1, :40]
-    frame = looks_for(model, 0, 1, 7, top=40)
+    frame = looks_for(model, 0, 1, 7, top=40).summary()
     assert frame["token"].tolist() == pattern.argsort(descending=True).tolist()
     assert frame["text"].isna().all()
 
 
 def test_what_is_written_is_raised_or_lowered_most(model):
-    frame = writes(model, 0, 1, " Mary", top=4)
+    frame = writes(model, 0, 1, " Mary", top=4).summary()
     logits = ov_circuit(model, 0, 1).AB[model.to_single_token(" Mary")]
     logits = logits - logits.mean()
     assert list(frame.columns) == ["change", "place", "token", "text", "logit"]
@@ -340,15 +340,17 @@ def test_what_is_written_is_raised_or_lowered_most(model):
 def test_a_word_and_its_id_are_the_same(model):
     keys = model.to_single_token(" keys")
     for call in (looks_for, writes):
-        assert call(model, 1, 0, " keys").equals(call(model, 1, 0, keys))
-        assert not call(model, 1, 0, " keys").equals(call(model, 1, 0, " key"))
+        assert call(model, 1, 0, " keys") == call(model, 1, 0, keys)
+        assert call(model, 1, 0, " keys") != call(model, 1, 0, " key")
 
 
 class TestTheDefaultModel:
     """Head 2.1 is, by the model card, the one of indirect objects and induction, 2.2 of coreference and reflexives."""
 
     def test_the_copying_head_writes_the_name_itself(self, default):
-        itself = [writes(default, 2, 1, f" {name.text}", top=1)["text"][0] == f" {name.text}" for name in NAMES]
+        itself = [
+            writes(default, 2, 1, f" {name.text}", top=1).summary()["text"][0] == f" {name.text}" for name in NAMES
+        ]
         assert sum(itself) / len(itself) > 0.95
 
     @pytest.mark.parametrize(("her", "his"), [(" she", " he"), (" her", " his"), (" herself", " himself")])
@@ -365,7 +367,7 @@ class TestTheDefaultModel:
         assert right[1] < 0.7
 
     def test_and_lists_them_first(self, default):
-        frame = writes(default, 2, 2, " Mary", top=3).groupby("change")["text"].agg(set)
+        frame = writes(default, 2, 2, " Mary", top=3).summary().groupby("change")["text"].agg(set)
         assert frame["raised"] == {" she", " herself", " her"}
         assert frame["lowered"] == {" he", " himself", " his"}
 

@@ -9,8 +9,7 @@ from tiny_models import random_model, random_tokens, word_tokenizer
 
 from interp.errors import InputError
 from interp.model.folding import center_writing_weights, fold_layer_norm
-from interp.residual.lens import direct_logit_attribution
-from interp.residual.stream import residual_stream
+from interp.residual.stream import direct_logit_attribution, residual_stream
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def tokens(model):
 
 
 def summed(frame):
-    return frame.groupby("example")["attribution"].sum().to_numpy()
+    return frame.examples.groupby("example")["attribution"].sum().to_numpy()
 
 
 def masked(tokens, side):
@@ -71,7 +70,7 @@ def test_half_precision_holds_a_large_stream(dtype):
         model.W_E.mul_(1000)
     wide, tokens = copy.deepcopy(model).double(), random_tokens(model)
     half, exact = (
-        direct_logit_attribution(each, residual_stream(each, tokens), 5, 6)["attribution"].to_numpy()
+        direct_logit_attribution(each, residual_stream(each, tokens), 5, 6).examples["attribution"].to_numpy()
         for each in (model, wide)
     )
     assert residual_stream(model, tokens).total.abs().max() > 256
@@ -89,19 +88,24 @@ def test_at_a_position(model, tokens, pos):
 
 def test_one_row_a_component_and_prompt(model, tokens):
     stream = residual_stream(model, tokens)
-    frame = direct_logit_attribution(model, stream, " keys", " key")
+    result = direct_logit_attribution(model, stream, " keys", " key")
+    frame = result.examples
     assert list(frame.columns) == ["label", "kind", "layer", "head", "example", "attribution"]
     assert list(frame["label"][:15]) == [*stream.labels["label"], "final bias"]
     assert len(frame) == 3 * (len(stream.labels) + 1)
     assert list(frame["example"].unique()) == [0, 1, 2]
     right, wrong = model.to_single_token(" keys"), model.to_single_token(" key")
-    assert frame.equals(direct_logit_attribution(model, stream, right, wrong))
+    assert frame.equals(direct_logit_attribution(model, stream, right, wrong).examples)
+    means = frame.groupby("label", sort=False)["attribution"].mean()
+    assert result.summary()["label"].tolist() == means.index.tolist()
+    assert result.summary()["attribution"].tolist() == means.tolist()
+    assert result.summary()["n"].tolist() == [3] * 15
 
 
 def test_a_heads_share_is_what_removing_it_from_the_stream_costs(model, tokens):
     """With the last LayerNorm's scale held, the share is exactly the logit that goes with the head."""
     stream = residual_stream(model, tokens)
-    frame = direct_logit_attribution(model, stream, 5)
+    frame = direct_logit_attribution(model, stream, 5).examples
     share = frame[(frame["label"] == "L1H2")]["attribution"].to_numpy()
     with torch.no_grad():
         total = stream.total[:, -1]
@@ -118,7 +122,7 @@ def test_a_heads_share_is_what_removing_it_from_the_stream_costs(model, tokens):
 def test_folding_moves_nothing_but_the_bias(model, tokens):
     """Attribution already accounts for LayerNorm, so a folded and centred model gives the same shares."""
     folded = center_writing_weights(fold_layer_norm(model))
-    frames = [direct_logit_attribution(each, residual_stream(each, tokens), 5) for each in (model, folded)]
+    frames = [direct_logit_attribution(each, residual_stream(each, tokens), 5).examples for each in (model, folded)]
     assert frames[0]["attribution"].to_numpy() == pytest.approx(
         frames[1]["attribution"].to_numpy(), rel=1e-9, abs=1e-12
     )
@@ -129,7 +133,7 @@ def test_our_attribution_is_transformer_lens_attribution(model, tokens):
     _, cache = folded.run_with_cache(tokens)
     heads = cache.stack_head_results(pos_slice=-1)
     theirs = cache.logit_attrs(heads, tokens=torch.tensor([5, 6, 7]), pos_slice=-1, has_batch_dim=True)
-    frame = direct_logit_attribution(model, residual_stream(model, tokens), torch.tensor([5, 6, 7]))
+    frame = direct_logit_attribution(model, residual_stream(model, tokens), torch.tensor([5, 6, 7])).examples
     ours = frame[frame["kind"] == "head"].pivot(index="label", columns="example", values="attribution").sort_index()
     assert ours.to_numpy() == pytest.approx(theirs.detach().numpy(), rel=1e-9, abs=1e-12)
 

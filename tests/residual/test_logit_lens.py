@@ -34,7 +34,7 @@ def masked(tokens, side):
 
 
 def column(reading, name, depth):
-    return torch.tensor(reading.frame[reading.frame["depth"] == depth][name].to_numpy(float))
+    return torch.tensor(reading.examples[reading.examples["depth"] == depth][name].to_numpy(float))
 
 
 def log_probabilities(model, tokens, mask=None):
@@ -107,7 +107,7 @@ def test_a_model_that_says_nothing_is_even_at_every_depth():
     with torch.no_grad():
         model.unembed.W_U.zero_()
         model.unembed.b_U.zero_()
-    frame = logit_lens(model, random_tokens(model)).frame
+    frame = logit_lens(model, random_tokens(model)).examples
     assert frame["entropy"].to_numpy() == pytest.approx(math.log(40), rel=1e-12)
     assert frame["log_prob"].dropna().to_numpy(float) == pytest.approx(-math.log(40), rel=1e-12)
     assert (frame["kl"].abs() < 1e-12).all()
@@ -129,7 +129,7 @@ def test_the_top_tokens_are_the_likeliest_in_order(model, tokens):
 def test_rank_counts_the_tokens_that_are_likelier(model, tokens):
     """So the token listed at a place has that rank, where it is the one that follows."""
     reading = logit_lens(model, tokens, top=model.config.d_vocab)
-    found = reading.frame.merge(
+    found = reading.examples.merge(
         reading.top, left_on=["depth", "example", "pos", "next_token"], right_on=["depth", "example", "pos", "token"]
     )
     assert len(found) == 3 * 3 * 8
@@ -140,13 +140,13 @@ def test_rank_counts_the_tokens_that_are_likelier(model, tokens):
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_has_no_row_and_changes_none(model, tokens, side):
     padded = logit_lens(model, tokens, attention_mask=masked(tokens, side))
-    rows = padded.frame[padded.frame["example"] == 1]
+    rows = padded.examples[padded.examples["example"] == 1]
     real = slice(4, None) if side == "left" else slice(None, 5)
     alone = logit_lens(model, tokens[1:2, real])
     assert rows["pos"].tolist() == list(range(9))[real] * 3
     assert rows["next_token"].isna().sum() == 3
     for name in ("rank", "log_prob", "entropy", "kl"):
-        got, expected = rows[name].to_numpy(float, na_value=-7), alone.frame[name].to_numpy(float, na_value=-7)
+        got, expected = rows[name].to_numpy(float, na_value=-7), alone.examples[name].to_numpy(float, na_value=-7)
         assert got == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
     assert padded.top.groupby(["depth", "example"]).size().loc[0].tolist() == [45, 25, 45]
 
@@ -155,14 +155,14 @@ def test_padding_has_no_row_and_changes_none(model, tokens, side):
 def test_the_answer_follows_each_prompts_last_token(model, tokens, side):
     mask = masked(tokens, side)
     answers = torch.tensor([3, 5, 7])
-    frame = logit_lens(model, tokens, attention_mask=mask, answer=answers).frame
+    frame = logit_lens(model, tokens, attention_mask=mask, answer=answers).examples
     last = frame[frame["depth"] == 2].groupby("example").tail(1)
     assert last["next_token"].tolist() == [3, 5, 7]
     assert last["pos"].tolist() == [8, 4 if side == "right" else 8, 8]
     at = log_probabilities(model, tokens, mask)[range(3), last["pos"].tolist(), answers]
     assert last["log_prob"].tolist() == pytest.approx(at.tolist(), rel=1e-12)
     assert not frame["next_token"].isna().any()
-    one = logit_lens(model, tokens, attention_mask=mask, answer=" keys").frame
+    one = logit_lens(model, tokens, attention_mask=mask, answer=" keys").examples
     assert one.groupby("example").tail(1)["next_token"].tolist() == [model.to_single_token(" keys")] * 3
 
 
@@ -196,15 +196,15 @@ def test_the_summary_is_the_mean_over_tokens(model, tokens):
     assert summary["depth"].tolist() == [0, 1, 2]
     assert summary["n"].tolist() == [27] * 3
     for depth in range(3):
-        rows = reading.frame[reading.frame["depth"] == depth]
+        rows = reading.examples[reading.examples["depth"] == depth]
         for name in ("rank", "log_prob", "entropy", "kl"):
             expected = rows[name].dropna().to_numpy(float).mean()
             assert summary.loc[depth, name] == pytest.approx(expected, rel=1e-12)
-    assert repr(reading) == "LensReading(3 boundaries, 27 tokens of 3 prompts)"
+    assert repr(reading) == "LensReading(.examples: 81 rows; .top: 405 rows; one row a cell: .summary())"
 
 
 def test_texts_are_read_and_named(model):
-    frame = logit_lens(model, ["The keys to the cabinet are", "Mary"]).frame
+    frame = logit_lens(model, ["The keys to the cabinet are", "Mary"]).examples
     assert frame.groupby(["depth", "example"]).size().loc[0].tolist() == [7, 2]
     last = frame[(frame["depth"] == 0) & (frame["example"] == 0)]
     assert last["next_token"].tolist()[:-1] == last["token"].tolist()[1:]
@@ -217,7 +217,7 @@ def test_without_a_tokenizer_tokens_have_no_text():
 
 def test_a_bidirectional_model_does_not_say_what_comes_next():
     model = random_model(causal=False)
-    frame = logit_lens(model, random_tokens(model)).frame
+    frame = logit_lens(model, random_tokens(model)).examples
     assert frame[["next_token", "rank", "log_prob"]].isna().all(axis=None)
     assert frame[["entropy", "kl"]].notna().all(axis=None)
     with pytest.raises(InputError, match="answer: a bidirectional model does not predict what follows a prompt"):

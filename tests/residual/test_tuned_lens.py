@@ -52,7 +52,7 @@ def test_untrained_it_is_the_logit_lens_to_the_bit(dtype):
     model = random_model(dtype=dtype)
     tokens = random_tokens(model)
     plain, tuned = logit_lens(model, tokens), logit_lens(model, tokens, translate=TunedLensFitter(model).lens)
-    assert plain.frame.equals(tuned.frame)
+    assert plain.examples.equals(tuned.examples)
     assert plain.top.equals(tuned.top)
 
 
@@ -73,13 +73,13 @@ def test_a_shift_that_later_blocks_add_is_found():
     """The truth is known: the translators are 0, and the vectors that the blocks from there on add."""
     model = adding_model()
     train, held_out = random_tokens(model, 64, 12, seed=1), random_tokens(model, 16, 12, seed=2)
-    table = compare_lenses(model, held_out, train_tuned_lens(model, train, steps=300, lr=0.02))
+    table = compare_lenses(model, held_out, train_tuned_lens(model, train, steps=300, lr=0.02)).summary()
     assert (table["kl_logit_lens"][:2] > 0.05).all()
     assert (table["kl_tuned_lens"][:2] < 0.01 * table["kl_logit_lens"][:2]).all()
     assert table["kl_tuned_lens"][2] == table["kl_logit_lens"][2] == 0
     shifts = [sum(block.attn.b_O + block.mlp.b_out for block in list(model.blocks)[depth:]) for depth in range(2)]
     truth = TunedLens(torch.zeros(2, 12, 12), torch.stack(shifts).detach(), model.hash, config_hash(model))
-    assert (compare_lenses(model, held_out, truth)["kl_tuned_lens"].abs() < 1e-6).all()
+    assert (compare_lenses(model, held_out, truth).examples["kl_tuned_lens"].abs() < 1e-6).all()
 
 
 def test_trained_on_the_default_model_it_is_nearer_on_other_text():
@@ -88,7 +88,7 @@ def test_trained_on_the_default_model_it_is_nearer_on_other_text():
     seen = {tuple(row) for row in held_out}
     train = [row for row in corpus_rows(model, 1, 240) if tuple(row) not in seen]
     lens = train_tuned_lens(model, torch.tensor(train), steps=40, batch_size=6, lr=0.01)
-    table = compare_lenses(model, torch.tensor(held_out), lens)
+    table = compare_lenses(model, torch.tensor(held_out), lens).summary()
     assert table["n"].tolist() == [16 * 64] * 4
     assert (table["kl_tuned_lens"][:3] < 0.7 * table["kl_logit_lens"][:3]).all()
     assert table["kl_tuned_lens"].is_monotonic_decreasing

@@ -27,7 +27,7 @@ from interp.arguments import as_list
 from interp.claims.effects import check_share
 from interp.errors import InputError, shown
 from interp.interventions.intervention import heads_at
-from interp.interventions.provenance import model_asked, model_provenance, task_asked
+from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.probes.cross_fitting import PENALTIES
 from interp.methods.probes.data import (
@@ -53,6 +53,7 @@ from interp.methods.probes.scores import Measured, Measuring, untrained
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented, place_of
 from interp.model.loading.modules import require_model
+from interp.model.provenance import model_provenance
 from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
 from interp.options import ProbeKind, ProbeOptions

@@ -25,11 +25,12 @@ from typing import Any
 
 from interp.arguments import as_names
 from interp.errors import InputError
-from interp.interventions.provenance import model_asked, model_provenance
+from interp.interventions.provenance import model_asked
 from interp.interventions.sweep import Progress
 from interp.methods.relations.counts import Counting, RelationCounts, named
 from interp.methods.relations.scores import RelationResult, tabulate
 from interp.model.devices import documented
+from interp.model.provenance import model_provenance
 from interp.options import AttendOptions
 from interp.runs.caching import answered
 from interp.runs.run import Run, as_run

@@ -22,7 +22,6 @@ from jaxtyping import Bool, Float
 from interp.claims.claim import Measured, claim
 from interp.claims.evidence import Evidence
 from interp.claims.units import ClusterTable
-from interp.methods.in_one_line import counted_verdicts
 from interp.methods.relations.counts import SUMMED, RelationCounts
 from interp.methods.relations.words import CHANCE, MOST_TOKENS, rule_names
 from interp.options import AttendOptions
@@ -66,7 +65,7 @@ class RelationResult(Result):
     shown_by: ClassVar[str] = "relations"
 
     def __repr__(self) -> str:
-        verdicts = counted_verdicts(self.cells)
+        verdicts = "; ".join(f"{n} {verdict}" for verdict, n in self.cells["verdict"].value_counts().items())
         return f"RelationResult({len(self.relations)} directions, heads in them: {verdicts}; the best of each: .best())"
 
     def summary(self) -> pd.DataFrame:

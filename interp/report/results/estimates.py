@@ -4,12 +4,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import Figure, despined, require, require_rows, style, wrapped_title
 from interp.report.heads_figures import head_map
-from interp.report.results.words import cell_names, page_of_table, task_of, unit_of
+from interp.report.results.words import cell_names, largest_first, measured, page_of_table, task_of, unit_of
 from interp.report.sections import Page, Table
 from interp.report.tables import Column
 from interp.report.words import estimate
@@ -27,14 +26,13 @@ def estimates(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("examples", "summary", "labels", "provenance"), "estimates", _MADE_BY)
-    require_rows(result.examples, (*result.labels, "estimate"), "estimates", _MADE_BY)
-    table = result.summary()
+    require(result, ("labels",), "estimates", _MADE_BY)
+    table = measured(result, (*result.labels, "estimate"), "estimates", _MADE_BY)
     unit = unit_of(result.provenance)
     title = f"{task_of(result.provenance)}: estimated effect of patching {result.provenance['site']} ({unit})"
     if tuple(result.labels) == ("layer", "head"):
         return head_map(table, "estimate", title=title, signed=True)
-    shown = _largest_first(table).head(_MOST)
+    shown = largest_first(table, "estimate").head(_MOST)
     few = "" if len(shown) == len(table) else f": the {len(shown)} largest of {len(table)}"
     drawn = {"estimate": series(shown, "estimate", "low", "high")}
     return dots_figure(Dots(cell_names(shown, result.labels), drawn, f"estimated effect ({unit})", f"{title}{few}"))
@@ -73,7 +71,7 @@ def page_of(result: Any) -> Page:
 
 
 def _estimated(result: Any) -> Page:
-    table, unit = _largest_first(result.summary()), unit_of(result.provenance)
+    table, unit = largest_first(result.summary(), "estimate"), unit_of(result.provenance)
     shown = Table(
         "Cells",
         "The largest estimates first",
@@ -90,7 +88,7 @@ def _estimated(result: Any) -> Page:
 def _screened(found: Any) -> Page:
     recall, cells = found.recall(), found.cells
     names = [name for name in cells.columns if name not in ("estimate", "effect", "chosen")]
-    first = cells.assign(_size=cells["effect"].abs()).sort_values("_size", ascending=False, kind="stable")
+    first = largest_first(cells, "effect")
     shown = Table(
         "Cells",
         "The largest exact effects first",
@@ -105,7 +103,3 @@ def _screened(found: Any) -> Page:
         f"{estimate(recall.estimate, recall.low, recall.high, '')} is among them."
     )
     return page_of_table(found, "Screen", [said], shown, partial(screen, found), "screen")
-
-
-def _largest_first(table: pd.DataFrame) -> pd.DataFrame:
-    return table.loc[table["estimate"].abs().sort_values(ascending=False, kind="stable").index]

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
-from interp.report.drawing import Figure, diverging, draw_table, hatching, require, require_rows, wrapped_title
-from interp.report.results.words import page_of_table, task_of, unit_of
+from interp.report.drawing import Figure, diverging, draw_table, hatching, wrapped_title
+from interp.report.results.words import largest_first, measured, page_of_table, task_of, unit_of
 from interp.report.sections import Page, Table
 from interp.report.tables import Column
 
@@ -30,9 +30,7 @@ def pairs(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("examples", "summary", "provenance"), "pairs", _MADE_BY)
-    require_rows(result.examples, ("first", "second", "interaction"), "pairs", _MADE_BY)
-    table, about = result.summary(), _about(result)
+    table, about = measured(result, ("first", "second", "interaction"), "pairs", _MADE_BY), _about(result)
     names = list(dict.fromkeys([*table["first"], *table["second"]]))
     if len(names) > _MOST_HEADS:
         return _dots(_largest_first(table), about)
@@ -102,9 +100,7 @@ def _dots(table: pd.DataFrame, about: str) -> Figure:
 
 
 def _largest_first(table: pd.DataFrame) -> pd.DataFrame:
-    decided = table["relation"].isin(_MARKS)
-    order = table.assign(_decided=decided, _size=table["interaction"].abs())
-    return order.sort_values(["_decided", "_size"], ascending=False, kind="stable").drop(columns=["_decided", "_size"])
+    return largest_first(table, "interaction", table["relation"].isin(_MARKS))
 
 
 def _about(result: Any) -> str:

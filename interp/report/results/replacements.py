@@ -7,8 +7,8 @@ import pandas as pd
 
 from interp.report.card_tables import spoken
 from interp.report.dots import Dots, dots_figure, series
-from interp.report.drawing import Figure, require, require_rows
-from interp.report.results.words import cell_names, largest_names, page_of_table, task_of, unit_of
+from interp.report.drawing import Figure, require
+from interp.report.results.words import cell_names, largest_names, measured, page_of_table, task_of, unit_of
 from interp.report.sections import Page, Table
 from interp.report.tables import Column
 from interp.report.words import estimate
@@ -28,8 +28,8 @@ def replacements(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("examples", "summary", "replacements", "labels", "provenance"), "replacements", _MADE_BY)
-    require_rows(result.examples, (*result.labels, "replacement", "effect"), "replacements", _MADE_BY)
+    require(result, ("replacements", "labels"), "replacements", _MADE_BY)
+    measured(result, (*result.labels, "replacement", "effect"), "replacements", _MADE_BY)
     table = _named(result)
     rows = largest_names(table, _MOST)
     drawn = {

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
-from interp.report.drawing import Figure, require, require_rows
-from interp.report.results.words import page_of_table, task_of
+from interp.report.drawing import Figure
+from interp.report.results.words import largest_first, measured, page_of_table, task_of
 from interp.report.sections import Page, Table
 from interp.report.tables import Column
 
@@ -25,9 +25,7 @@ def self_repair(result: Any) -> Figure:
     Raises:
         InputError: It is something else, or has no row.
     """
-    require(result, ("examples", "summary", "provenance"), "self_repair", _MADE_BY)
-    require_rows(result.examples, ("layer", "head", "direct", "total", "repair"), "self_repair", _MADE_BY)
-    table = result.summary()
+    table = measured(result, ("layer", "head", "direct", "total", "repair"), "self_repair", _MADE_BY)
     shown = table if len(table) <= MOST_ROWS else _largest_first(table).head(MOST_ROWS)
     names = _names(shown)
     drawn = {f"{name} effect": series(shown, name, f"{name}_low", f"{name}_high") for name in ("direct", "total")}
@@ -60,8 +58,7 @@ def page_of(result: Any) -> Page:
 
 def _largest_first(table: pd.DataFrame) -> pd.DataFrame:
     """Heads with a share that is known come first."""
-    order = table.assign(_known=table["repaired"].notna(), _size=table["repair"].abs())
-    return order.sort_values(["_known", "_size"], ascending=False, kind="stable").drop(columns=["_known", "_size"])
+    return largest_first(table, "repair", table["repaired"].notna())
 
 
 def _names(table: pd.DataFrame) -> list[str]:

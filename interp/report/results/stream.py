@@ -1,49 +1,39 @@
-"""Who writes how much to the residual stream, and who to the answer? Norms of components, and attributions."""
+"""The residual stream taken apart, and what its components write to a logit: figures and pages."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 
 from interp.errors import InputError
-from interp.report.attention_patterns import token_text
 from interp.report.drawing import Figure, despined, draw_table, label_text, require, require_rows, wrapped_title
-from interp.report.glance import Glance, numbers
 from interp.report.heatmap import SEQUENTIAL
-from interp.report.words import decimal
+from interp.report.results.words import largest_first, page_of_table, position_names
+from interp.report.sections import Page, Table
+from interp.report.tables import columns_of
+from interp.report.words import decimal, listed
 
 _MOST_COMPONENTS, _MOST_TOKENS = 40, 80
-_MADE_BY = "interp.residual_stream"
-_ATTRIBUTED = ("label", "kind", "example", "attribution")
+_STREAM, _ATTRIBUTION = "interp.residual_stream", "interp.direct_logit_attribution"
 
 
-class StreamLike(Protocol):
-    """A stream taken apart; see ``interp.residual.stream.ResidualStream``."""
-
-    @property
-    def labels(self) -> pd.DataFrame:
-        """One row a component."""
-
-    def norms(self) -> pd.DataFrame:
-        """One row a component, prompt and position."""
-
-
-def stream(stream: StreamLike, *, example: int = 0, tokens: Sequence[str] | None = None) -> Figure:
+def stream(stream: Any, *, example: int = 0, tokens: Sequence[str] | None = None) -> Figure:
     """How large what each component writes is at every position; of many components, the 40 largest.
 
     Args:
         stream: What ``interp.residual_stream`` returns.
         example: Which prompt.
-        tokens: The text at each position; None for numbers.
+        tokens: The text at each position, in place of those that the model's tokenizer gives.
 
     Raises:
         InputError: It is no such stream, has no such prompt, fewer texts than positions, or a prompt of more than 80
             tokens.
     """
-    require(stream, ("labels", "norms"), "stream", _MADE_BY)
-    norms = stream.norms()
+    require(stream, ("labels", "examples"), "stream", _STREAM)
+    norms = require_rows(stream.examples, ("label", "example", "pos", "norm"), "stream", _STREAM)
     own = norms[norms["example"] == example]
     if own.empty:
         raise InputError(f"example: expected a prompt from 0 to {norms['example'].max()}, got {example!r}")
@@ -53,10 +43,7 @@ def stream(stream: StreamLike, *, example: int = 0, tokens: Sequence[str] | None
         raise InputError(f"stream: expected a prompt of {_MOST_TOKENS} tokens at most, got {table.shape[1]}")
     largest = table.max(axis=1).nlargest(_MOST_COMPONENTS).index
     table = table.loc[[label for label in order if label in set(largest)]]
-    if tokens is not None:
-        if isinstance(tokens, str) or len(tokens) <= max(table.columns):
-            raise InputError(f"tokens: expected a text for each position up to {max(table.columns)}, got {len(tokens)}")
-        table.columns = pd.Index([token_text(tokens[each]) for each in table.columns])
+    table.columns = pd.Index(position_names(own, list(table.columns), tokens))
     size = (max(4.4, 0.42 * table.shape[1] + 2.4), 0.22 * len(table) + 1.7)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     ax = figure.subplots()
@@ -64,7 +51,7 @@ def stream(stream: StreamLike, *, example: int = 0, tokens: Sequence[str] | None
     palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
     draw_table(ax, table, cmap=palette, vmin=0.0, vmax=top, annotate=False, cbar=True, label="norm")
     ax.set_aspect("auto")
-    ax.tick_params(axis="x", rotation=90 if max(map(len, map(str, table.columns))) > 3 else 0)
+    ax.tick_params(axis="x", rotation=90 if max(map(len, table.columns)) > 3 else 0)
     ax.tick_params(labelsize=7.5)
     ax.set(xlabel="", ylabel="")
     few = "" if len(order) == len(table) else f"; the {len(table)} largest of {len(order)}"
@@ -72,19 +59,22 @@ def stream(stream: StreamLike, *, example: int = 0, tokens: Sequence[str] | None
     return figure
 
 
-def logit_attribution(frame: pd.DataFrame, *, most: int = 20) -> Figure:
+def logit_attribution(result: Any, *, most: int = 20) -> Figure:
     """Which component pushed the logit (difference) up, and which down: bars, the largest first; they sum to it.
 
     Of several prompts, bars are means and dots the prompts; the rest of many components is one bar.
 
     Args:
-        frame: What ``interp.direct_logit_attribution`` returns.
+        result: What ``interp.direct_logit_attribution`` returns.
         most: How many components have a bar of their own.
 
     Raises:
-        InputError: It is no such frame, has no row, or `most` is below 1.
+        InputError: It is something else, has no row, or `most` is below 1.
     """
-    frame = require_rows(frame, _ATTRIBUTED, "logit_attribution", "interp.direct_logit_attribution")
+    require(result, ("examples", "summary"), "logit_attribution", _ATTRIBUTION)
+    frame = require_rows(
+        result.examples, ("label", "kind", "example", "attribution"), "logit_attribution", _ATTRIBUTION
+    )
     if not isinstance(most, int | np.integer) or most < 1:
         raise InputError(f"most: expected a whole number from 1, got {most!r}")
     table = frame.pivot(index="label", columns="example", values="attribution").loc[list(dict.fromkeys(frame["label"]))]
@@ -113,22 +103,54 @@ def logit_attribution(frame: pd.DataFrame, *, most: int = 20) -> Figure:
     return figure
 
 
-def stream_glance(stream: Any) -> Glance:
-    """What a notebook shows of a stream: its largest components at the last token of the first prompt."""
-    norms, n = stream.norms(), stream.labels["kind"].value_counts(sort=False)
-    n_prompts = norms["example"].nunique()
-    kinds = ", ".join(f"{count} {kind}" for kind, count in n.items())
-    first = norms[norms["example"] == norms["example"].min()]
-    last = first[first["pos"] == first["pos"].max()].sort_values("norm", ascending=False, kind="stable")
-    shown = pd.DataFrame(
-        {"component": last["label"], "kind": last["kind"], "norm at the last token": numbers(last["norm"], 2)}
+def page_of(result: Any) -> Page:
+    """The page of a stream taken apart, or of an attribution."""
+    return _stream(result) if hasattr(result, "components") else _attribution(result)
+
+
+def _stream(result: Any) -> Page:
+    table = result.summary().sort_values("norm_last", ascending=False, kind="stable")
+    kinds = ", ".join(f"{kind} {n}" for kind, n in table["kind"].value_counts().items())
+    n, first = result.examples["example"].nunique(), table.iloc[0]
+    said = [
+        f"{len(table)} components sum to the residual stream ({kinds}).",
+        f"At the last token, {first['label']} writes most: a norm of {decimal(first['norm_last'])}"
+        f"{'' if n == 1 else f', the mean of {n} prompts'}.",
+    ]
+    shown = Table(
+        "Components",
+        "The largest at the last token first",
+        table.rename(columns={"label": "component", "norm_last": "last", "norm": "all"}).assign(n_tokens=table["n"]),
+        columns_of("component", "kind", "last", "all", "n_tokens"),
+        "components.csv",
     )
-    return Glance(
-        "Residual stream",
-        [f"{len(stream.labels)} components that sum to the stream of {n_prompts} prompts, by kind: {kinds}."],
-        shown,
-        len(shown),
-        ".norms()",
-        {},
-        "interp.plots.stream(stream)",
+    draw = partial(stream, result, example=int(result.examples["example"].iloc[0]))
+    short = result.examples["pos"].max() < _MOST_TOKENS
+    return page_of_table(result, "Residual stream", said, shown, draw if short else None, "stream", kind="residual")
+
+
+def _attribution(result: Any) -> Page:
+    table, how = result.summary(), result.provenance
+    up, down = (_named(table[sign * table["attribution"] > 0]) for sign in (1, -1))
+    what = "The logit" if how["wrong"] is None else "The logit difference"
+    n = int(table["n"].max())
+    said = [
+        f"{what} is {decimal(table['attribution'].sum())}{'' if n == 1 else f', the mean of {n} prompts'}.",
+        f"{up} push it up most; {down} push it down. This is what each writes directly; what it causes "
+        "through later layers is found by ablation or patching.",
+    ]
+    shown = Table(
+        "Components",
+        "The largest first",
+        largest_first(table, "attribution").rename(columns={"label": "component"}).assign(n_prompts=table["n"]),
+        columns_of("component", "kind", "attribution", "n_prompts"),
+        "components.csv",
     )
+    draw = partial(logit_attribution, result)
+    return page_of_table(result, "Direct logit attribution", said, shown, draw, "logit_attribution", kind="residual")
+
+
+def _named(components: pd.DataFrame) -> str:
+    """The three with the largest attribution, such as ``L2 mlp (+3.73)``."""
+    largest = largest_first(components, "attribution").head(3)
+    return listed([f"{row['label']} ({row['attribution']:+.2f})" for _, row in largest.iterrows()]) or "nothing"

@@ -102,6 +102,7 @@ class AttentionPanel {
       const [token, number] = word.children;
       token.style.cssText = weight === null ? "" : shades[Math.round(weight * (shades.length - 1))];
       token.classList.toggle("query", place === query);
+      token.classList.toggle("unmeasured", weight === null); // what comes later cannot be looked at
       number.textContent = weight === null ? "" : weight.toFixed(2);
       word.setAttribute("aria-pressed", String(place === query));
     });

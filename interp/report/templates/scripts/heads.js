@@ -30,8 +30,15 @@ function headsOfPage() {
   return ofPage;
 }
 
-const two = (number) => number.toFixed(2).replace(/^-0\.00$/, "0.00");
-const within = (low, high) => (low === null || high === null ? "" : ` [${two(low)}, ${two(high)}]`);
+// As `estimate` in words.py: two decimals each; more only where all numbers would read as 0.
+const two = (number, digits = 2) => number.toFixed(digits).replace(/^-(0\.0+)$/, "$1");
+function estimate(value, low, high, clusters) {
+  const largest = Math.max(...[value, low, high].map((number) => Math.abs(number ?? 0)));
+  const digits = largest >= 0.0001 && largest < 0.005 ? 1 - Math.floor(Math.log10(largest)) : 2;
+  if (low === null || high === null) return `${two(value, digits)} (no interval${clusters === null ? "" : `: ${clusters} clusters`})`;
+  return `${two(value, digits)} [${two(low, digits)}, ${two(high, digits)}]`;
+}
+const measured = (of, name) => estimate(of(name), of(`${name}_low`), of(`${name}_high`), of("n_clusters"));
 
 // What hovering over a head says.
 function summary(name, task) {
@@ -39,8 +46,8 @@ function summary(name, task) {
   if (!of) return `Head ${name}, ${task.name}: not measured`;
   const lines = [`Head ${name}, ${task.name}: ${of("verdict")}${of("reason") ? ` (${of("reason")})` : ""}`];
   if (of("attention") !== null) lines.push(`attention ${two(of("attention"))}, best baseline ${two(of("attention_baseline") ?? 0)}`);
-  if (of("effect") !== null) lines.push(`resampled ${two(of("effect"))}${within(of("effect_low"), of("effect_high"))} ${task.unit}`);
-  if (of("probe") !== null) lines.push(`probe ${two(of("probe"))}${within(of("probe_low"), of("probe_high"))}`);
+  if (of("effect") !== null) lines.push(`resampled ${measured(of, "effect")} ${task.unit}`);
+  if (of("probe") !== null) lines.push(`probe ${measured(of, "probe")}`);
   return lines.join("\n");
 }
 
@@ -73,7 +80,7 @@ function evidence(of, task) {
   const rest = of("attention") === null ? "" : `${two(of("attention"))} to the ${task.relation}, ${two(of("attention_baseline") ?? 0)} there`;
   if (of("excess") !== null) {
     const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "min_attention"].map(of);
-    add("Attention", `${two(value)}${within(low, high)} beyond ${of("baseline") ?? "its baseline"}: ${rest}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
+    add("Attention", `${measured(of, "excess")} beyond ${of("baseline") ?? "its baseline"}: ${rest}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
   } else if (rest) {
     rows.push(made("dt", { textContent: "Attention" }), made("dd", {}, made("span", { textContent: `not testable beyond ${of("baseline")}: ${rest}` })));
   }
@@ -81,16 +88,16 @@ function evidence(of, task) {
   if (of("effect") !== null) {
     const [value, low, high, minimum] = ["effect", "effect_low", "effect_high", "min_effect"].map(of);
     const right = of("accuracy_ablated") === null ? "" : `; accuracy from ${two(of("accuracy_base"))} to ${two(of("accuracy_ablated"))}`;
-    const mean = of("mean_effect") === null ? "" : `; ${two(of("mean_effect"))}${within(of("mean_effect_low"), of("mean_effect_high"))} with its ${of("mean_replacement").replace("_", " ")} there`;
-    add("Ablation", `resampled, ${two(value)}${within(low, high)} ${task.unit}${right}${mean}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
+    const mean = of("mean_effect") === null ? "" : `; ${measured(of, "mean_effect")} with its ${of("mean_replacement").replace("_", " ")} there`;
+    add("Ablation", `resampled, ${measured(of, "effect")} ${task.unit}${right}${mean}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
   }
   if (of("exchange") !== null) {
     const [value, low, high, minimum] = ["exchange", "exchange_low", "exchange_high", "exchange_minimum"].map(of);
-    add(`The ${task.relation} exchanged`, `${two(value)}${within(low, high)} ${task.unit}, for this head alone`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
+    add(`The ${task.relation} exchanged`, `${measured(of, "exchange")} ${task.unit}, for this head alone`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
   }
   if (of("probe") !== null) {
     const [value, low, high, control] = ["probe", "probe_low", "probe_high", "probe_baseline_score"].map(of);
-    add(`Probe for ${of("feature")}`, `${two(value)}${within(low, high)} right; toughest control (${of("probe_baseline")}) ${two(control)}`, { value, low, high, least: 0, most: 1, marks: [["least", control]] });
+    add(`Probe for ${of("feature")}`, `${measured(of, "probe")} right; toughest control (${of("probe_baseline")}) ${two(control)}`, { value, low, high, least: 0, most: 1, marks: [["least", control]] });
   }
   return made("dl", { className: "bars" }, ...rows);
 }
