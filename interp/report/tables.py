@@ -80,13 +80,14 @@ def is_whole(column: str, values: pd.Series) -> bool:
 
 
 def _cell(column: Column, row: dict[Any, Any]) -> TableCell:
-    value = row[column.name]
+    value: Any = row.get(column.name)
+    low: Any = row.get(column.low)
+    high: Any = row.get(column.high)
     if pd.isna(value) or value == "":
         return TableCell("—" if column.title.strip() else "", "")
     if isinstance(value, str):
         return TableCell(value, "")
     if column.low:
-        low, high = row[column.low], row[column.high]
         said = estimate(value, low, high, n_clusters=row.get("n_clusters"), digits=column.digits)
         return TableCell(said, repr(float(value)))
     whole = isinstance(value, int) or column.name.startswith("n_")
