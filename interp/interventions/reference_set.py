@@ -58,8 +58,14 @@ def reference_rows(task: Task) -> list[Row]:
     rows: list[Row] = []
     for fold in sorted({unit.fold for unit in task.units}):
         if fold >= len(task.references) or not task.references[fold]:
+            alone = task.references and len(task.units) == 1  # units serve each other
+            missing = (
+                "a single unit, so no other to take values from"
+                if alone
+                else f"no reference examples for its fold {fold}"
+            )
             raise InputError(
-                f"task {task.name!r} has no reference examples for its fold {fold}",
+                f"task {task.name!r} has {missing}",
                 "use zero ablation (replacement='zero')",
                 "give the task a reference set of examples that are not measured (interp.encode_task)",
                 "take more units",

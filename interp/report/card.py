@@ -15,10 +15,10 @@ from interp.report.card_figures import card as card_figure
 from interp.report.card_figures import card_paths
 from interp.report.card_sentences import across_tasks, baseline_note, findings, further
 from interp.report.card_tables import COLUMNS, at_a_glance, maps_of, measured, named, of_task, quoted
-from interp.report.heads import tasks_asked
+from interp.report.heads import asked
 from interp.report.heads_frames import VERDICTS, file_names
 from interp.report.heads_reading import what_p_is
-from interp.report.html import attention_data, flatten, model_with_hash
+from interp.report.html import attention_data
 from interp.report.reading import explained
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column
@@ -83,7 +83,9 @@ def _sections(result: Any, card: Any) -> list[Section]:
         if task in measured(card):
             found += _of_task(of_task(card, task), number)
     found.append(Custom("Tables", "folded_tables", {"tables": [_table(card, name) for name in _CAPTIONS]}))
-    return [*found, Facts("What was asked", _asked(card)), Facts("How to read this", how_to_read(card.provenance))]
+    which = ("Head", f"{card.name}: layer and head, both counted from 0")
+    found.append(Facts("What was asked", [which, *asked(card.tasks, card.provenance)]))
+    return [*found, Facts("How to read this", how_to_read(card.provenance))]
 
 
 def _evidence(card: Any) -> Table:
@@ -93,8 +95,6 @@ def _evidence(card: Any) -> Table:
         mark=[VERDICTS[name].marked for name in rows["verdict"]],
         unit=[UNITS.get(metric, metric) for metric in rows["metric"]],
     )
-    ends = {name for column in _EVIDENCE for name in (column.low, column.high) if name}
-    rows = rows.reindex(columns=[*rows.columns, *(ends - set(rows.columns))])
     return Table("", "The verdicts, with what they rest on", rows, _EVIDENCE, "verdicts.csv")
 
 
@@ -140,15 +140,8 @@ def _column(name: str, table: str) -> Column:
     return Column(name, "", low, high) if low in COLUMNS[table] else Column(name)
 
 
-def _asked(card: Any) -> list[tuple[str, str]]:
-    known = dict(flatten(card.provenance))
-    known |= model_with_hash(known)
-    facts = [("Head", f"{card.name}: layer and head, both counted from 0"), ("Tasks", tasks_asked(card.tasks))]
-    return facts + [(key.capitalize(), known[key]) for key in ("model", "seed", "device") if key in known]
-
-
-def how_to_read(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the page's terms mean; `asked` is the card's provenance."""
-    terms = explained("head", min_effect=asked.get("min_effect", 0.1), alpha=asked.get("alpha", 0.05))
+def how_to_read(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the terms of a card mean."""
+    terms = explained("head", min_effect=provenance.get("min_effect", 0.1), alpha=provenance.get("alpha", 0.05))
     first, *others = terms.items()
-    return [first, ("Adjusted p", what_p_is(asked)), *others]
+    return [first, ("Adjusted p", what_p_is(provenance)), *others]

@@ -19,24 +19,7 @@ from interp.report.heads_sentences import head_sentence, place_note, reason_of, 
 from interp.report.reading import texts
 from interp.report.words import change, counted, estimate, listed, size
 
-READS = {"q": "its queries", "k": "its keys", "v": "its values"}
-PARTS = {
-    "replacements": "ablation under every replacement",
-    "agreement": "agreement of the replacements",
-    "positions": "patching by word",
-    "feeds": "direct paths into the head",
-    "readers": "direct paths from the head",
-    "feature": "what is taken out where it reads",
-    "circuits": "circuits",
-}
-TAKEN_OUT = {
-    "values at the related word": "putting the mean in place of its values at the related word",
-    "feature": "erasing {feature} from what it writes",
-    "random directions": "erasing as many random directions",
-}
-"""Of what is taken out of a head at one place; the feature has a name of its own."""
-STATES = {"drop": "a drop", "rise": "a rise", "none": "an effect below the minimum", "undecided": "undecided"}
-"""Of the effect under one replacement."""
+READS, PARTS, TAKEN_OUT, STATES = (texts()[f"card {name}"] for name in ("reads", "parts", "taken out", "states"))
 _PASSED = {0: "neither passes", 1: "one of them passes", 2: "both pass"}
 LEAST = 0.05
 """The smallest share of the answer that a sentence names."""

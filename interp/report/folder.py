@@ -49,7 +49,7 @@ def save(result: Any, out: str | Path, *, command: str | None = None, page: Page
         for name, text in {**page.files, "report.html": html}.items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_text(text, encoding="utf-8")
-        write_manifest(draft, page.provenance, command, kind=format_of(page.kind))
+        write_manifest(draft, page.provenance, command, kind=page.kind)
     return folder
 
 
@@ -77,10 +77,10 @@ def _is_inside(name: str) -> bool:
 
 
 def write_manifest(folder: Path, provenance: Mapping[str, Any], command: str | None, *, kind: str) -> None:
-    """Write the manifest of everything that lies in `folder`; `kind` is as of ``format_of``."""
+    """Write the manifest of everything that lies in `folder`, which is a report of this `kind`."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     manifest = {
-        "format": kind,
+        "format": format_of(kind),
         "version": FORMAT_VERSION,
         "interp": version("interp"),
         "command": command,

@@ -152,7 +152,7 @@ def _sections(report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ..
         Facts("How to read this", how_to_read(cells, report.provenance)),
         Table("Tables", "Every head and task", cells, columns_of(*_COLUMNS), "heads.csv", data="heads"),
         Table("", "The tasks", named.tasks, columns_of(*TASK_COLUMNS), "manifest.json"),
-        Facts("What was asked", _asked(named.tasks, report.provenance)),
+        Facts("What was asked", asked(named.tasks, report.provenance)),
     ]
 
 
@@ -169,10 +169,8 @@ def _strongest(cells: pd.DataFrame) -> Table:
         mark=lambda rows: [VERDICTS[name].marked for name in rows["verdict"]],
         unit=lambda rows: rows["metric"].map(lambda metric: UNITS.get(metric, metric)),
     )
-    ends = {name for column in _EVIDENCE for name in (column.low, column.high) if name}
-    there = ordered.reindex(columns=[*ordered.columns, *(ends - set(ordered.columns))])
-    shown = [column for column in _EVIDENCE if there[column.name].replace("", np.nan).notna().any()]
-    return Table("Evidence", "Every head and task, the strongest findings first", there, shown, "heads.csv")
+    shown = [column for column in _EVIDENCE if ordered[column.name].replace("", np.nan).notna().any()]
+    return Table("Evidence", "Every head and task, the strongest findings first", ordered, shown, "heads.csv")
 
 
 def _task_sections(
@@ -206,17 +204,13 @@ def _task_facts(task: pd.Series) -> list[tuple[str, str]]:
     return [(label, str(task[name])) for label, name in names.items() if pd.notna(task[name]) and str(task[name])]
 
 
-def _asked(tasks: pd.DataFrame, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The few facts that a reader asks for; the rest stands under `How it was made`."""
+def asked(tasks: pd.DataFrame, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The few facts that a reader of a dossier or a card asks for; the rest stands under `How it was made`."""
     known = _of_model(provenance)
     known |= model_with_hash(known)
-    return [("Tasks", tasks_asked(tasks)), *((key.capitalize(), known[key]) for key in _SAID if key in known)]
-
-
-def tasks_asked(tasks: pd.DataFrame) -> str:
-    """The tasks, and how much of each there is."""
     counts = tasks[["task", "n_units", "n_clusters"]].itertuples(index=False, name=None)
-    return ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts)
+    said = ", ".join(f"{task} ({n} units in {clusters} clusters)" for task, n, clusters in counts)
+    return [("Tasks", said), *((key.capitalize(), known[key]) for key in _SAID if key in known)]
 
 
 def _of_model(provenance: Mapping[str, Any]) -> dict[str, str]:

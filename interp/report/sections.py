@@ -24,13 +24,9 @@ MOST_ROWS = 200
 
 @dataclass(frozen=True)
 class Sentences:
-    """Findings in words.
+    """Findings in words, the most telling first; `further` ones are folded away, the `note` is in small print.
 
-    Attributes:
-        heading: Of the section; empty where it continues the one before.
-        texts: The sentences, the most telling first.
-        further: Sentences that are folded away.
-        note: What stands below them in small print.
+    The `heading` of any section is empty where it continues the one before.
     """
 
     heading: str
@@ -66,14 +62,10 @@ class Heatmaps:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that a reader can sort.
+    """A table that a reader can sort; its `file` has all rows.
 
     Attributes:
-        heading: Of the section.
         caption: What the rows are, and their order.
-        frame: The rows.
-        columns: What is shown of them.
-        file: Where all of them are, such as ``cells.csv``.
         n_rows: How many rows there are with those that are left out.
         data: The name in the page's data of all rows, for its script; empty for those that stand in the page.
     """
@@ -151,10 +143,7 @@ class Page:
     """A result, ready to be shown.
 
     Attributes:
-        title: What it is, in a few words.
         kind: Of report, as the manifest has it: ``sweep``, ``heads`` ...
-        sections: In the order in which a page shows them.
-        provenance: How the numbers were made.
         about: The few facts of the page's header.
         cautions: What has to be known before anything else: that it was interrupted, what was left out.
         call: The call that draws its figure, such as ``interp.plots.sweep(result)``.

@@ -1,68 +1,15 @@
 """Tables that a reader can sort: of each cell the text to read, and the number that it sorts by."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from interp.report.reading import texts
 from interp.report.words import decimal, estimate
 
-_HEADINGS = {
-    "name": "head",
-    "pos": "position",
-    "key": "attention to",
-    "normalised": "share of clean",
-    "normalised_low": "share, low",
-    "normalised_high": "share, high",
-    "low": "effect, low",
-    "high": "effect, high",
-    "value": "metric, changed",
-    "change_norm": "size of the change",
-    "excess_p_adjusted": "attention, adjusted p",
-    "baseline": "which baseline",
-    "attention_baseline": "best baseline",
-    "attention_value": "attention, where clearest",
-    "attention_values": "attention, where shown",
-    "n_attention_values": "values of the feature",
-    "attention_self": "attention to the query itself",
-    "attention_first": "attention to the first token",
-    "p_adjusted": "adjusted p",
-    "mean_effect": "effect, mean",
-    "mean_replacement": "which mean",
-    "accuracy_intervened": "accuracy, changed",
-    "accuracy_base": "accuracy, whole model",
-    "accuracy_items": "accuracy, items alone",
-    "probe_control": "probe, control task",
-    "probe_excess": "probe, excess",
-    "probe_excess_p_adjusted": "probe, adjusted p",
-    "probe_baseline": "toughest control",
-    "probe_baseline_score": "probe, toughest control",
-    "exchange": "effect, word exchanged",
-    "exchange_minimum": "word exchanged, minimum",
-    "group": "ablated together",
-    "group_effect": "effect, together",
-    "group_low": "effect, together, low",
-    "group_high": "effect, together, high",
-    "group_share": "effect, others gone",
-    "mean_together": "effect, together",
-    "mean_share": "effect, others gone",
-    "n_to_decide": "units to decide",
-    "n_attention_clusters": "clusters, attention",
-    "n_excluded": "examples without attention",
-    "n_untagged": "examples without relation",
-    "n_scored": "pairs scored",
-    "looks": "who looks at whom",
-    "nearest": "best nearest",
-    "offset": "best offset",
-    "toughest": "toughest control",
-    "score_toughest": "its score",
-    "score_seen": "score, known words",
-    "control": "control task",
-    "compression_control": "compression, control task",
-    "untrained": "untrained model",
-    "permuted": "permuted labels",
-}
+_HEADINGS: Mapping[str, str] = texts()["headings"]
 _ENDINGS = {"_low": ", low", "_high": ", high", "_p_adjusted": ", adjusted p"}
 _BEGINNINGS = {"n_": "", "min_": "minimum ", "accuracy_": "accuracy, "}
 
@@ -133,13 +80,14 @@ def is_whole(column: str, values: pd.Series) -> bool:
 
 
 def _cell(column: Column, row: dict[Any, Any]) -> TableCell:
-    value = row[column.name]
+    value: Any = row.get(column.name)
+    low: Any = row.get(column.low)
+    high: Any = row.get(column.high)
     if pd.isna(value) or value == "":
         return TableCell("—" if column.title.strip() else "", "")
     if isinstance(value, str):
         return TableCell(value, "")
     if column.low:
-        low, high = row[column.low], row[column.high]
         said = estimate(value, low, high, n_clusters=row.get("n_clusters"), digits=column.digits)
         return TableCell(said, repr(float(value)))
     whole = isinstance(value, int) or column.name.startswith("n_")

@@ -101,11 +101,11 @@ def test_the_page_follows_the_colour_scheme_and_can_be_read(open_page, scheme):
 
 def test_a_click_sorts_and_a_second_click_turns_round(open_page):
     page = open_page()
-    heading = page.locator("table.sortable").first.locator("th", has_text="attention, adjusted p")
+    heading = page.locator("table[data-rows]").locator("th", has_text="attention, adjusted p")
     column = heading.evaluate("each => each.cellIndex")
 
     def values() -> list[str]:
-        return page.locator("table.sortable").first.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()
+        return page.locator("table[data-rows]").locator(f"tbody td:nth-child({column + 1})").all_inner_texts()
 
     def measured(texts: list[str]) -> list[float]:
         return [float(text) for text in texts if text != "—"]
@@ -125,7 +125,7 @@ def test_a_click_sorts_and_a_second_click_turns_round(open_page):
 
 
 def test_text_sorts_as_text(open_page):
-    table = open_page().locator("table.sortable").first
+    table = open_page().locator("table[data-rows]")
     table.locator("th", has_text="verdict").get_by_role("button").click()
     column = table.locator("th", has_text="verdict").evaluate("each => each.cellIndex")
     verdicts = table.locator(f"tbody td:nth-child({column + 1})").all_inner_texts()

@@ -21,7 +21,7 @@ def page(open_file, report, tmp_path):
 
 
 def rows(page):
-    return page.locator("table.sortable").first.locator("tbody tr").count()
+    return page.locator("table[data-rows]").locator("tbody tr").count()
 
 
 def tools(page):
@@ -45,17 +45,17 @@ def test_a_filter_keeps_the_rows_that_hold_every_word(page, report):
 
 def test_of_very_many_rows_the_first_are_shown_until_all_are_asked_for(page, report):
     assert rows(page) == 200 < len(report.cells)
-    page.locator("table.sortable").first.locator("th", has_text="verdict").get_by_role("button").click()
+    page.locator("table[data-rows]").locator("th", has_text="verdict").get_by_role("button").click()
     assert rows(page) == 200
     tools(page).get_by_role("button", name=f"Show all {len(report.cells)}").click()
     assert rows(page) == len(report.cells)
 
 
 def test_sorting_sees_the_rows_that_are_not_shown(page, report):
-    heading = page.locator("table.sortable").first.locator("th").filter(has_text="effect").first
+    heading = page.locator("table[data-rows]").locator("th").filter(has_text="effect").first
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
-    first = page.locator("table.sortable").first.locator(f"tbody tr:first-child td:nth-child({column + 1})")
+    first = page.locator("table[data-rows]").locator(f"tbody tr:first-child td:nth-child({column + 1})")
     assert float(first.inner_text()) == pytest.approx(report.cells["effect"].min(), abs=0.0006)
 
 
@@ -70,7 +70,7 @@ def test_the_csv_has_every_row_and_column_with_all_digits(page, report):
 
 def test_the_csv_has_what_the_filter_leaves_in_the_order_of_the_table(page, report):
     tools(page).get_by_role("searchbox").fill("coreference opposes")
-    heading = page.locator("table.sortable").first.locator("th").filter(has_text="effect").first
+    heading = page.locator("table[data-rows]").locator("th").filter(has_text="effect").first
     heading.get_by_role("button").click()
     _, table = downloaded(page, tools(page).get_by_role("button", name="Download CSV"))
     wanted = report.cells.query("task == 'coreference' and verdict == 'opposes'")["effect"].sort_values()

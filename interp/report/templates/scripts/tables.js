@@ -35,6 +35,7 @@ class SortableTable {
   }
 
   makeSortable(heading, column) {
+    if (!heading.textContent.trim()) return; // a column of marks
     const button = made("button", { type: "button", textContent: heading.textContent });
     heading.replaceChildren(button);
     button.addEventListener("click", () => {
