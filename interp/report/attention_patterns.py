@@ -54,12 +54,7 @@ def patterns_of(
     example: int = 0,
     scores: bool = False,
 ) -> Patterns:
-    """Read patterns from whatever holds them.
-
-    Raises:
-        InputError: There are no such heads, no such example, more or fewer tokens than positions, or weights that are
-            none.
-    """
+    """Read patterns from whatever holds them; refuses what ``attention_pattern`` refuses."""
     if isinstance(attention, Mapping) or hasattr(attention, "cache_dict"):
         names, stacked = _from_cache(attention, heads, example, scores)
     else:

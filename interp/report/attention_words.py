@@ -70,13 +70,7 @@ class AttendingHead:
 
 
 def attending_heads(attention_maps: pd.DataFrame, task: str) -> tuple[AttendingHead, ...]:
-    """One task's top heads, best first, each with its attention on example sentences.
-
-    Args:
-        attention_maps: One row per task, head, example and key position, with the weight from the
-            query position to it.
-        task: The task to show.
-    """
+    """One task's top heads, best first, each with its attention from the query on example sentences."""
     maps = attention_maps[attention_maps["task"] == task].sort_values(["rank", "example", "key_pos"])
     return tuple(
         AttendingHead(int(layer), int(head), tuple(_sentence(rows) for _, rows in of_head.groupby("example")))

@@ -67,6 +67,8 @@ def logit_lens(reading: Any, *, example: int = 0, tokens: Sequence[str] | None =
     palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
     draw_table(ax, named, cmap=palette, vmin=0.0, vmax=1.0, annotate=False, cbar=True, label="probability")
     ax.set_aspect("auto")
+    ax.tick_params(axis="x", rotation=90 if max(map(len, named.columns)) > 8 else 0)
+    ax.tick_params(labelsize=8)
     _write(ax, texts, right, palette, named)
     ax.set(xlabel="read at", ylabel="blocks before it")
     wrapped_title(ax, "the model's first guess, were it to stop there (framed: what comes next in the prompt)")
