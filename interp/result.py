@@ -13,7 +13,7 @@ import pandas as pd
 class Result:
     """Base of every result.
 
-    A result is shown by the module of ``interp.report`` that its class names as `shown_by`: the same sections become
+    A result is shown by the module in ``interp/report/`` that its class names as `shown_by`: the same sections become
     the page that ``save`` writes, and what a notebook shows.
 
     Attributes:

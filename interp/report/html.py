@@ -6,7 +6,7 @@
 How does a template become a document? The same for every page: no network, no model, no server.
 
 1. Jinja2 escapes everything that comes from data: a token such as ``<script>`` stays text, and a character that would
-   act or turn round the text beside it is shown (``legible.py``).
+   act or turn round the text beside it is shown.
 2. One style sheet and one script (``templates/scripts``, joined) stand in the page. A content security policy
    (``layout.html``) names both by their hashes and forbids all else: other scripts, the network, forms.
 3. Provenance is flattened: whoever made the numbers may nest it as deep as they like.
