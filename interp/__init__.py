@@ -10,7 +10,7 @@ from typing import Any
 
 import interp.source  # noqa: F401  notes what the source is, before any of it is imported
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     alias.name: str(node.module)

@@ -159,4 +159,4 @@ def test_a_folder_of_the_same_name_does_not_hide_the_package(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", "import interp; print(interp.__version__)"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert run.stdout.strip() == "0.1.0", run.stderr
+    assert run.stdout.strip() == "0.2.0", run.stderr

@@ -1,13 +1,29 @@
-"""What does somebody find who reads a notebook without running it? That it runs is for nbmake to say."""
+"""Notebooks: what somebody finds who reads them, and that a run from top to bottom gives it again.
+
+``notebook_claims.toml`` lists what holds at a notebook's end. Solutions of exercises are run there, too.
+``jupyter execute --inplace notebooks/NAME.ipynb`` stores a notebook anew.
+"""
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
+import nbformat
 import pytest
-from markdown_pages import anchors
+from markdown_pages import FENCE, OUTPUT, agrees, anchors
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    import tomli as tomllib  # type: ignore[no-redef]
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+CLAIMS = tomllib.loads((NOTEBOOKS.parent / "tests" / "notebook_claims.toml").read_text())
+QUICK = {"01_the_residual_stream", "02_attention_by_hand"}
+"""Those that take less than some 15 seconds on a quiet machine."""
 LARGEST = 1_000_000  # bytes: figures are small, and nobody's page waits for them
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|Users|root|tmp|work|mnt|opt|usr|var)/|\b[A-Z]:\\")
 LINK = re.compile(r"\]\(([^)\s]+)[^)]*\)")
@@ -67,8 +83,43 @@ def test_it_shows_a_figure(notebook):
     assert pictures or inside
 
 
-def test_what_it_claims_is_asserted(notebook):
-    assert any(re.search(r"^\s*assert ", source(cell), re.MULTILINE) for cell in cells(notebook, "code"))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in CLAIMS])
+def test_a_run_gives_what_is_stored_and_what_it_claims(name):
+    stored = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    run = nbformat.from_dict(stored)
+    asked = solutions(stored)
+    run.cells += [new_code_cell(code) for code, _ in asked]
+    run.cells += [new_code_cell(f"assert {claim}") for claim in CLAIMS[name]]
+    NotebookClient(run, resources={"metadata": {"path": NOTEBOOKS}}).execute()
+    for before, after in zip(stored.cells, run.cells, strict=False):
+        if before.cell_type == "code" and "varies" not in before.metadata.get("tags", ()):
+            assert agrees(said(before), said(after)), f"{before.source}\n\nprints\n{said(after)}"
+    answers = run.cells[len(stored.cells) :]
+    assert [each for (_, each), cell in zip(asked, answers, strict=False) if not agrees(each, said(cell))] == []
+
+
+def solutions(notebook):
+    """The code of an exercise's folded solution, and what it prints."""
+    folded = [cell.source for cell in notebook.cells if "<details>" in cell.source]
+    assert folded, "a notebook has an exercise with a solution"
+    return [(code["code"], OUTPUT.match(text, code.end())["text"]) for text in folded for code in FENCE.finditer(text)
+            if code["language"] == "python"]  # fmt: skip
+
+
+def said(cell):
+    """What a cell prints or shows in words."""
+    shown = [each.get("text") or each.data.get("text/html") or each.data.get("text/plain", "") for each in cell.outputs]
+    plain = re.sub(
+        r"<style.*?</style>|<[^>]+>|<Figure.*?>|Made with model.*",
+        " ",
+        PICTURE.sub("", "\n".join(shown)),
+        flags=re.DOTALL,
+    )
+    return " ".join(unescape(plain).split())
+
+
+def test_it_is_read_and_not_asserted(notebook):
+    assert not [each for cell in cells(notebook, "code") if re.search(r"^\s*assert ", each := source(cell), re.M)]
 
 
 def test_its_links_lead_somewhere(notebook):

@@ -128,6 +128,11 @@ def required_units(
     """Units that decide a cell, with this `power`, whose effect is none, or twice the minimum; NaN if that is unknown.
 
     `standard_error` is that of the mean over the present units, less the minimum, `critical` as in ``Claims``.
+
+    Example:
+        >>> from interp.claims.evidence import required_units
+        >>> required_units(standard_error=0.3, n_units=40, minimum=0.6, critical=2.8)
+        133.0
     """
     if not (math.isfinite(standard_error) and standard_error > 0 and minimum > 0 and math.isfinite(critical)):
         return math.nan

@@ -160,7 +160,7 @@ def head_card(
     Example:
         >>> import interp
         >>> from interp.methods.head_card import head_card
-        >>> card = head_card(interp.load_model(), "2.2", "agreement", n=40, probes=False, max_units=4)
+        >>> card = head_card(interp.load_model(), "2.2", "agreement", n=40, probes=False, max_group=0, max_units=4)
         >>> card
         HeadCard(2.2: agreement: attends and causal)
     """
@@ -243,7 +243,7 @@ def head_cards(
         >>> from interp.methods.head_card import head_cards
         >>> model = interp.load_model()
         >>> task = interp.load_task("agreement", n=40, tokenizer=model.tokenizer)
-        >>> report = interp.heads(model, [task], probes=False)
+        >>> report = interp.heads(model, [task], probes=False, max_group=0)
         >>> [card.name for card in head_cards(model, [task], report, max_units=4)]
         ['2.2']
     """

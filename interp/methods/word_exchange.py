@@ -68,6 +68,12 @@ def exchange_word(
             tokens where logits are compared; rows that the model cannot carry; or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
+
+    Example:
+        >>> from interp.methods.word_exchange import exchange_word
+        >>> exchanged = exchange_word(interp.load_model(), "agreement", heads=[(2, 1), (2, 2)], n=24).summary()
+        >>> exchanged.nsmallest(1, "effect")[["layer", "head"]].values.tolist()
+        [[2, 2]]
     """
     asked = ExchangeOptions.of(options, fields)
     chosen = check_heads(model, asked.heads)

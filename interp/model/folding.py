@@ -32,6 +32,11 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
 
     Raises:
         InputError: The norms stand behind the additions, where the stream itself reads them.
+
+    Example:
+        >>> folded = interp.fold_layer_norm(interp.load_model())
+        >>> bool((folded.ln_final.w == 1).all())
+        True
     """
     require_ours(model, "fold_layer_norm")
     _require_pre_norm(model, "fold_layer_norm")

@@ -122,6 +122,11 @@ def copying_scores(model: HookedTransformer) -> CircuitReading:
 
     Raises:
         InputError: The stream is no sum.
+
+    Example:
+        >>> from interp.residual.circuits import copying_scores
+        >>> copying_scores(interp.load_model()).nlargest(1, "copying")[["layer", "head"]].values.tolist()
+        [[2, 1]]
     """
     require_additive(model)
     rows = []
@@ -241,6 +246,11 @@ def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, 
 
     Raises:
         InputError: No such head, `word` is no token, `top` is no number of tokens, or the stream is no sum.
+
+    Example:
+        >>> from interp.residual.circuits import writes
+        >>> writes(interp.load_model(), 2, 2, " keys", top=2).query("change == 'raised'")["text"].tolist()
+        [' themselves', ' their']
     """
     logits = _row(ov_circuit(model, layer, head), model, word)
     logits = logits - logits.mean()

@@ -90,6 +90,12 @@ def logit_lens(
 
     Raises:
         InputError: The prompts do not fit the model, `answer` or `top` is none, or the logits are no numbers.
+
+    Example:
+        >>> from interp.residual.logit_lens import logit_lens
+        >>> reading = logit_lens(interp.load_model(), "The keys to the cabinet", answer=" are")
+        >>> reading.frame.query("pos == pos.max()")["rank"].tolist()
+        [1577, 2174, 48, 8]
     """
     tokens, mask = model.as_tokens(prompts, attention_mask)
     if not 1 <= top <= model.config.d_vocab:

@@ -103,6 +103,11 @@ def residual_stream(
     Raises:
         InputError: The prompts do not fit the model, the model normalises the stream itself, or a hook of the user's
             writes to the stream past its components.
+
+    Example:
+        >>> stream = interp.residual_stream(interp.load_model(), "The keys to the cabinet")
+        >>> stream.labels["label"].tolist()[:4]
+        ['embedding', 'position', 'L0H0', 'L0H1']
     """
     require_ours(model, "residual_stream")
     require_additive(model)

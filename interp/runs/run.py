@@ -42,6 +42,12 @@ class Run:
             complete (``fresh.py``).
         about: Notes that are kept with it, such as the command line.
         generation: Of the fresh answer that this is a part of; 0 for none.
+
+    Example:
+        >>> first = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24, run=interp.Run("runs"))
+        >>> again = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24, run=interp.Run("runs"))
+        >>> again.provenance["run"] == first.provenance["run"]
+        True
     """
 
     folder: str | os.PathLike[str] | None

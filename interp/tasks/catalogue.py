@@ -111,6 +111,10 @@ def list_tasks() -> pd.DataFrame:
 
     Returns:
         One row a task, with the columns ``name``, ``description``, ``query``, ``metric`` and ``feature``.
+
+    Example:
+        >>> interp.list_tasks()["name"].tolist()[:5]
+        ['agreement', 'coreference', 'reflexive', 'ioi', 'induction']
     """
     infos = [*(info for _, info in _GENERATED.values()), *(task.info for task in FILE_TASKS.values())]
     return pd.DataFrame([vars(info) for info in infos])
@@ -153,6 +157,11 @@ def load_task(
     Raises:
         TaskError: The task is unknown, an argument is of no use for it, or its file cannot be read.
         NotCarriedError: The tokenizer can carry none of its items.
+
+    Example:
+        >>> task = interp.load_task("agreement", tokenizer=interp.load_model().tokenizer, n=4)
+        >>> task.units[0].item.example.prompt
+        'Some paralysis'
     """
     tokenizer = require_fast(tokenizer)
     if n is not None and (isinstance(n, bool) or not isinstance(n, Integral) or int(n) < 1):

@@ -95,6 +95,13 @@ def encode_task(
             no pairs, or some example does not have the feature.
         NotCarriedError: No pair is left; the message gives the count for each requirement that failed, and which of the
             arguments would leave one.
+
+    Example:
+        >>> from interp.tasks import agreement
+        >>> about = {"name": "agreement", "description": "Subject and verb agree.", "metric": "logit_difference"}
+        >>> task = interp.encode_task(agreement.pairs(4, seed=0), tokenizer=interp.load_model().tokenizer, **about)
+        >>> len(task.units)
+        4
     """
     require_fast(tokenizer)
     check_choice("metric", metric, get_args(Metric))

@@ -23,7 +23,12 @@ GENDERS: dict[str, Gender] = {
 
 @dataclass(frozen=True)
 class Span:
-    """Half-open range of characters ``[start, stop)`` of an example's ``text``."""
+    """Half-open range of characters ``[start, stop)`` of an example's ``text``.
+
+    Example:
+        >>> interp.Span.find("keys", "The keys to the cabinet")
+        Span(start=4, stop=8)
+    """
 
     start: int
     stop: int
@@ -73,6 +78,11 @@ class Relation:
 
     Raises:
         TaskError: Some is no span.
+
+    Example:
+        >>> subject, verb = (interp.Span.find(word, "The keys near the cabinet") for word in ("keys", "cabinet"))
+        >>> interp.Relation("subject", query=verb, related=subject).distractors
+        {}
     """
 
     name: str
@@ -105,6 +115,10 @@ class Example:
     Raises:
         TaskError: A word counterfactual differs elsewhere, too, or not at all; its right answer is the same; or the
             prompt has no related word to exchange.
+
+    Example:
+        >>> interp.Example("The keys", " are", " is", None, template="simple", layout="simple").text
+        'The keys are'
     """
 
     prompt: str
@@ -165,6 +179,12 @@ class MinimalPair:
 
     Raises:
         TaskError: `cluster` is no text.
+
+    Example:
+        >>> plural = interp.Example("The keys", " are", " is", None, template="simple", layout="simple")
+        >>> singular = interp.Example("The key", " is", " are", None, template="simple", layout="simple")
+        >>> len(interp.MinimalPair(plural, singular, cluster="key").examples)
+        2
     """
 
     item: Example

@@ -2,8 +2,10 @@
 
 import inspect
 import re
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -94,8 +96,15 @@ def wrong_call(name, arguments):
     except (ModuleNotFoundError, AttributeError) as error:
         return str(error)
     keywords = set(KEYWORD.findall(arguments or ""))
-    unknown = keywords - set(inspect.signature(found).parameters) if keywords else set()
+    unknown = keywords - taken_by(found) if keywords else set()
     return f"{name} does not take {', '.join(unknown)}" if unknown else None
+
+
+def taken_by(function):
+    """The names of a call's arguments, and of the fields of its options."""
+    parameters = inspect.signature(function).parameters
+    kinds = get_args(parameters["options"].annotation) if "options" in parameters else ()
+    return {*parameters, *(each.name for kind in kinds if is_dataclass(kind) for each in fields(kind))}
 
 
 def wrong_command(code):

@@ -19,13 +19,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.unchecked]
 ROOT = Path(__file__).resolve().parent.parent.parent
 SNIPPET = """\
 import interp
+from interp.options import PatchOptions
 from interp.runs.executors import Processes
 
 model = interp.load_model()
 task: interp.Example = interp.load_task("agreement", tokenizer=None)
 reveal_type(interp.heads(model))
-reveal_type(interp.ablate(model, "ioi", run=interp.Run("runs", Processes(2))).frame)
-interp.ablate(model, "ioi", replacement="median")
+reveal_type(interp.ablate(model, "ioi", run=interp.Run("runs", Processes(2))).examples)
+interp.patch(model, "ioi", PatchOptions(direction="sideways"))
 interp.nonsense
 """
 
@@ -117,6 +118,6 @@ def test_what_a_user_writes_is_checked_by_its_types(environment, tmp_path):
     assert wrong == ""
     assert 'Revealed type is "interp.methods.dossier.HeadsReport"' in said
     assert 'Incompatible types in assignment (expression has type "Task", variable has type "Example")' in said
-    assert 'Argument "kind" to "ablate" has incompatible type' in said
+    assert 'Argument "direction" to "PatchOptions" has incompatible type' in said
     assert 'Module has no attribute "nonsense"' in said
     assert "missing library stubs or py.typed" not in said

@@ -137,6 +137,11 @@ def load_model(
         LoadError: The source is missing, incomplete, damaged or of an unknown architecture, its name could mean
             two things, its weights do not fit into `dtype`, or `tokenizer` is none.
         ConfigError: No such device or dtype here.
+
+    Example:
+        >>> model = interp.load_model()
+        >>> model.name, model.cfg.n_layers, model.cfg.n_heads
+        ('default', 3, 4)
     """
     to_device, to_dtype = resolve_device(device), resolve_dtype(dtype)
     tokenizer = as_tokenizer(tokenizer)

@@ -43,6 +43,11 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
         OutputError: `folder` cannot be made or written to, or holds a tokenizer while `model` has none.
         LoadError: The weights are not finite, or not in this dtype; nothing is written.
         ConfigError: No such dtype.
+
+    Example:
+        >>> folder = interp.save_model(interp.load_model(), "mine")
+        >>> interp.load_model(folder).hash == interp.load_model().hash
+        True
     """
     if not isinstance(model, HookedTransformer):
         raise OutputError(f"save_model: expected one of our own models, got {shown(model)}; load it with load_model")

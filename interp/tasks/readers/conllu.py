@@ -1,7 +1,7 @@
 """Treebanks in CoNLL-U, document by document (https://universaldependencies.org/format.html).
 
 1. Lines up to a blank one are a sentence (``conllu_sentence.py``). ``# newdoc`` begins a document; in a file without,
-   every sentence is a document of its own. Coreference is read as in ``entities.py``.
+   every sentence is a document of its own. Coreference is read in CoNLL-U's own ``Entity`` column of MISC.
 2. Sentences whose words are not said (``_``, as where a licence forbids the text) are left out; the log says how many.
 3. A row of the hub (https://huggingface.co/datasets/commul/universal_dependencies) becomes the lines that a file would
    have, and a document of its own. Its columns are lists with an entry a word; ``mwt`` lists the multiword tokens,
