@@ -138,7 +138,7 @@ def test_what_a_glancer_reads_of_the_related_word_turns_the_answer_by_so_many_mi
             model, named = plan.model(), {task.name: task for task in plan.tasks()}
             for each in plan.heads:
                 if each.role == "glancer":
-                    found = exchange_word(model, named[each.task], heads=[(each.layer, each.head)]).frame
+                    found = exchange_word(model, named[each.task], heads=[(each.layer, each.head)]).examples
                     minima.append(-found["effect"].mean() / (0.1 * found["base"].mean()))
         assert [each > 1 for each in minima] == 6 * [glance > MINIMUM_GLANCE]
         assert sum(minima) / len(minima) == pytest.approx(glance / MINIMUM_GLANCE, rel=0.12)
