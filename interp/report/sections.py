@@ -177,6 +177,7 @@ def page_of(result: Any) -> Page:
     shown_by = getattr(type(result), "shown_by", None)
     if shown_by is None:
         raise InputError(f"expected a result of a method, such as interp.ablate, got a {type(result).__name__}")
-    inside = type(result).__module__.startswith("interp.")
+    names_it = next(each for each in type(result).__mro__ if "shown_by" in vars(each))
+    inside = names_it.__module__.startswith("interp.")
     page: Page = import_module(f"interp.report.{shown_by}" if inside else shown_by).page_of(result)
     return page

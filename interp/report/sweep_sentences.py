@@ -87,7 +87,7 @@ def scale(sweep: Swept) -> str:
     """What the coloured numbers are."""
     if sweep.patched:
         if sweep.origin:
-            return "change of the share of the clean run's answer: 0 clean, -1 corrupted"
+            return "change from the clean run: 0 none, -1 corrupted"
         return "share of the clean run's answer: 0 corrupted, 1 clean"
     sign = "" if sweep.metric == "kl_divergence" else "; a cost is negative"
     return f"effect of ablation ({sweep.unit}{sign})"

@@ -28,7 +28,7 @@ def test_the_colours_carry_the_cells_and_are_centred_on_nothing():
     ("direction", "label"),
     [
         ("denoise", "share of the clean run's answer\n0 corrupted, 1 clean"),
-        ("noise", "change of the share of the clean run's answer\n0 clean, -1 corrupted"),
+        ("noise", "change from the clean run\n0 none, -1 corrupted"),
     ],
 )
 def test_patching_is_centred_on_the_run_that_is_patched(direction, label):
