@@ -175,9 +175,9 @@ def test_a_result_that_was_interrupted_says_so(results):
     whole = results["ablate"]
     cut = dataclasses.replace(whole, provenance={**whole.provenance, "complete": False, "audit": None})
     html = cut._repr_html_()
-    assert re.search(r"Partial: the sweep was interrupted. It holds \d+ of the examples", html)
+    assert re.search(r"Partial: the sweep was interrupted. It holds \d+ of the \d+ examples", html)
     assert "not audited" in html
-    assert "\nPARTIAL: 48 examples" in plots.sweep(cut)._suptitle.get_text()
+    assert "\nPARTIAL: 48 of 48 examples" in plots.sweep(cut)._suptitle.get_text()
 
 
 def test_what_is_quoted_cannot_act():
