@@ -15,7 +15,6 @@ import pandas as pd
 
 from interp.errors import InputError
 from interp.report.reading import texts
-from interp.report.words import FEWEST_CLUSTERS as FEWEST_CLUSTERS
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,6 @@ VERDICTS = {
     each["name"]: Verdict(**{**each, "meaning": " ".join(each["meaning"].split())}) for each in texts()["verdicts"]
 }
 """By name, the strongest first."""
-MORE_CLUSTERS = "draw more units, or give each its finest lexical draw as cluster, such as subject and verb"
-"""What to do where there are fewer."""
 FINDINGS = tuple(VERDICTS)[: list(VERDICTS).index("encodes, unused")]
 """Verdicts that get a sentence for each head."""
 

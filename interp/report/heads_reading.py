@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS, VERDICTS
+from interp.report.heads_frames import VERDICTS
 from interp.report.reading import explained, texts
-from interp.report.words import counted
+from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, counted
 
 CORRECTIONS: Mapping[str, str] = {name: texts()["p"][name] for name in ("max-T", "fdr")}
 EVERYTHING: str = texts()["found"]["everything"]

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
 from interp.report.heads_reading import CORRECTIONS
 from interp.report.probes_words import (
     BASELINES,
@@ -30,7 +29,7 @@ from interp.report.probes_words import (
     resampled,
     spoken,
 )
-from interp.report.words import counted, listed, p_value
+from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, counted, listed, p_value
 
 _MOST = 5
 """Further cells with a sentence of their own."""

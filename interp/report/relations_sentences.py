@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.heads_frames import FEWEST_CLUSTERS, Verdict
-from interp.report.words import counted, interval, listed, p_value, percent, points
+from interp.report.heads_frames import Verdict
+from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, p_value, percent, points
 
 ATTENDS, UNDECIDED, NONE, UNTESTABLE = "attends", "undecided", "none", "not testable"
 _MEANINGS = (

@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-from interp.report.heads_frames import FEWEST_CLUSTERS
 from interp.report.html import flatten, model_with_hash
 from interp.report.notebook import MOST_DRAWN
 from interp.report.sections import MOST_ROWS, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
@@ -37,7 +36,7 @@ from interp.report.sweep_sentences import (
     whole,
 )
 from interp.report.tables import Column, columns_of
-from interp.report.words import METRICS, about
+from interp.report.words import FEWEST_CLUSTERS, METRICS, about
 
 
 def page_of(result: Any) -> Page:

@@ -10,7 +10,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS, shown_names
+from interp.report.heads_frames import shown_names
 from interp.report.heads_sentences import accuracy_clause
 from interp.report.sweep_cells import (
     ALPHA,
@@ -24,7 +24,7 @@ from interp.report.sweep_cells import (
     is_large,
     strongest_first,
 )
-from interp.report.words import METRICS, change, counted, estimate, listed, p_value
+from interp.report.words import FEWEST_CLUSTERS, METRICS, MORE_CLUSTERS, change, counted, estimate, listed, p_value
 
 _MOST = 5
 _COMPONENTS = {"heads": "head", "mlps": "MLP", "neurons": "neuron"}

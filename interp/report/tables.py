@@ -1,5 +1,6 @@
 """Tables that a reader can sort: of each cell the text to read, and the number that it sorts by."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,8 +82,8 @@ def is_whole(column: str, values: pd.Series) -> bool:
 
 def _cell(column: Column, row: dict[Any, Any]) -> TableCell:
     value: Any = row.get(column.name)
-    low: Any = row.get(column.low)
-    high: Any = row.get(column.high)
+    low: Any = row.get(column.low, math.nan)
+    high: Any = row.get(column.high, math.nan)
     if pd.isna(value) or value == "":
         return TableCell("—" if column.title.strip() else "", "")
     if isinstance(value, str):

@@ -20,6 +20,8 @@ from interp.errors import shown
 
 FEWEST_CLUSTERS = 30
 """Clusters that a verdict needs, as ``interp.claims.bootstrap`` has it."""
+MORE_CLUSTERS = "draw more units, or give each its finest lexical draw as cluster, such as subject and verb"
+"""What to do where there are fewer."""
 
 
 def _missing(number: Any) -> bool:

@@ -2,8 +2,10 @@
 
 import math
 
+import pandas as pd
 import pytest
 
+from interp.report.tables import Column, rows_of
 from interp.report.words import change, decimal, estimate, or_dash, points, size
 
 
@@ -12,6 +14,8 @@ from interp.report.words import change, decimal, estimate, or_dash, points, size
     [
         ((4.25, 3.9, 4.512), "4.25 logits [3.90, 4.51]"),
         ((0.5, 0.25, 1.126), "0.50 logits [0.25, 1.13]"),
+        ((1.0, 1.0, 1.0), "1.00 logits [1.00, 1.00]"),
+        ((0.0091, 0.001, 0.06), "0.01 logits [0.00, 0.06]"),
         ((0.002, -0.001, 0.012), "0.00 logits [0.00, 0.01]"),
         ((0.0032, 0.0011, 0.0049), "0.0032 logits [0.0011, 0.0049]"),
         ((-0.00031, -0.0005, -0.00012), "-0.00031 logits [-0.00050, -0.00012]"),
@@ -22,6 +26,25 @@ from interp.report.words import change, decimal, estimate, or_dash, points, size
 )
 def test_an_estimate_that_is_not_0_does_not_read_as_0(numbers, text):
     assert estimate(*numbers, "logits") == text
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "why"),
+    [
+        (14, "(no interval: 14 clusters; at least 30 are needed)"),
+        (40, "(no interval: a template has a single cluster)"),
+        (math.nan, "(no interval)"),
+    ],
+)
+def test_where_there_is_no_interval_the_reason_stands_in_its_place(n_clusters, why):
+    assert estimate(1.2, math.nan, math.nan, "logits", n_clusters=n_clusters) == f"1.20 logits {why}"
+    frame = pd.DataFrame({"effect": [1.2], "low": math.nan, "high": math.nan, "n_clusters": n_clusters})
+    assert rows_of(frame, [Column("effect", "", "low", "high")])[0][0].text == f"1.20 {why}"
+
+
+def test_points_of_100_have_one_decimal():
+    frame = pd.DataFrame({"points": [20.0], "low": 15.0, "high": 25.0})
+    assert rows_of(frame, [Column("points", "", "low", "high", digits=1)])[0][0].text == "20.0 [15.0, 25.0]"
 
 
 def test_what_it_costs_has_the_digits_of_the_estimate():

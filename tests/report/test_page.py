@@ -199,6 +199,14 @@ def test_clusters_stand_with_every_task_and_in_the_tables(source):
     assert source.count('<th scope="col">clusters</th>') == 2
 
 
+def test_a_baseline_that_is_a_place_is_explained_where_it_stands(make_report):
+    report = make_report(tasks=("agreement",))
+    cells = report.cells.assign(verdict="attends and causal", attention=0.8, baseline="position 9")
+    source = as_page(page_of(replace(report, cells=cells)))
+    assert source.count("“position 9” is a place in the prompt, counted from 0") == 1
+    assert "is a place in the prompt" not in as_page(page_of(report))
+
+
 def test_a_small_p_value_does_not_read_as_zero(make_report):
     report = make_report()
     source = as_page(page_of(replace(report, cells=report.cells.assign(effect_p_adjusted=1.3e-5))))

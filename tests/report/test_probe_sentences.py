@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from synthetic_probes import probing, with_cell
 
-from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
 from interp.report.probes_sentences import cautions, summarise, why_undecided
 from interp.report.probes_words import BASELINES, CONTROLS, cell_name, ranked
+from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 
 def test_a_head_that_encodes_is_quoted_with_all_its_numbers():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from synthetic_sweeps import screened, shown_of
 
-from interp.report.heads_frames import FEWEST_CLUSTERS, MORE_CLUSTERS
 from interp.report.sweep_cells import swept
 from interp.report.sweep_sentences import (
     at_chance,
@@ -17,6 +16,7 @@ from interp.report.sweep_sentences import (
     title,
     unchanged,
 )
+from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 
 def found(shown):
