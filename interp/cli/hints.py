@@ -173,7 +173,7 @@ def after_collect(folder: str, features: Sequence[str], model: str | None) -> Ne
     if not features:
         return Next(("activations", "verify", folder), "is it as it was written?")
     feature = "number" if "number" in features else features[0]
-    asked = ("--feature", feature, "--least", "2", "--store", folder, *of_model(model))
+    asked = ("--feature", feature, "--min-examples", "2", "--store", folder, *of_model(model))
     return Next(("probe", *asked), "what can be read there?")
 
 

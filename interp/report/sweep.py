@@ -81,7 +81,8 @@ def _sections(frames: SweepFrames, cells: pd.DataFrame, placed: Panel | None, ca
         draw = partial(greedy_figure, frames) if call == "greedy" else partial(sweep, frames.result)
         found.append(Picture("", call, draw, title(frames)))
     said = [f"{done(frames)[0].upper()}{done(frames)[1:]}: {evidence(frames)}."]
-    found.append(Sentences("Findings", [*said, *findings(frames, cells), *nothing_changed(cells)], unchanged(frames)))
+    said += [*unchanged(frames), *findings(frames, cells), *nothing_changed(cells)]
+    found.append(Sentences("Findings", said))
     found.append(_table(frames, cells))
     found.append(Facts("What was asked", _asked(frames)))
     found.append(Facts("How to read this", _reading(frames)))
