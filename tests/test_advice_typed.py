@@ -105,7 +105,7 @@ def hint_of(result):
             "--replacement zero",
         ),
         ("ablate --task blimp:pairs.jsonl --n 1", "--replacement zero"),
-        pytest.param("probe --feature upos --data bank.conllu", "--least 2", marks=pytest.mark.slow),
+        pytest.param("probe --feature upos --data bank.conllu", "--min-examples 2", marks=pytest.mark.slow),
         ("heads --task blimp:pairs.jsonl --n 1 --no-cards --out o", "take more units"),
     ],
 )
@@ -140,7 +140,7 @@ def test_in_python_the_metric_is_one_of_load_task_and_of_who_measures(here):
         interp.load_task("reflexive", tokenizer=model.tokenizer)
     given = interp.load_task("reflexive", tokenizer=model.tokenizer, metric="sentence_log_probability")
     assert given.metric == "sentence_log_probability"
-    assert len(ablate(model, "reflexive", metric="sentence_log_probability").frame)
+    assert len(ablate(model, "reflexive", metric="sentence_log_probability").examples)
 
 
 def test_an_encoder_is_led_to_attend():
