@@ -10,7 +10,7 @@ from interp.cli.hints import after_attend, say_next
 from interp.cli.options import MEASURED, names_in
 from interp.cli.running import Work, measuring
 from interp.errors import InputError, TaskError
-from interp.options import AttendOptions
+from interp.options import AttendOptions, Excluded
 
 if TYPE_CHECKING:
     from interp.methods.relations.scores import RelationResult
@@ -75,7 +75,8 @@ def attend(
     from interp.report.sections import page_of
 
     loaded = work.load()
-    kept_out = [name for name, wanted in (("special", include_special), ("self", include_self)) if not wanted]
+    kept_out: list[Excluded] = [] if include_special else ["special"]
+    kept_out += [] if include_self else ["self"]
     with measuring("attend") as progress:
         options = replace(asked, exclude=kept_out)
         result = measure(loaded, corpus, names, options, choose_on=chooser, progress=progress, run=run)
