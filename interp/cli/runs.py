@@ -169,12 +169,12 @@ def resume(ctx: typer.Context, key: KeyArgument, work: Where) -> None:
     if work.as_json and "--json" not in command:
         command = [*command, "--json"]
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
-    try:
-        with asked_together(root, generation):
+    with asked_together(root, generation):
+        try:
             ctx.find_root().command.main(command, prog_name="interp")
-    except SystemExit as done:
-        if done.code:
-            raise
+        except SystemExit as done:  # within the block, which a command that has ended well completes
+            if done.code:
+                raise
     if run.state != "finished":
         raise InputError(
             f"run {run.key}: its command asks another question by now, which was answered: what it names (a model, a "
