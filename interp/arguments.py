@@ -10,19 +10,28 @@ hold; floats and booleans are refused.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from errno import ENAMETOOLONG
 from functools import wraps
 from inspect import Parameter, Signature, formatannotation, signature
 from numbers import Integral
 from operator import index
 from types import NoneType, UnionType
-from typing import Any, NoReturn, ParamSpec, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    Self,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-import numpy as np
-from typeguard import CollectionCheckStrategy, ForwardRefPolicy, TypeCheckError, check_type
-
-from interp.errors import InputError, InterpError, shown
+from interp.errors import InputError, InterpError, shown, suggest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,6 +77,70 @@ def whole_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not 0 <= whole < 2**63:
         raise InputError(f"seed: expected a whole number from 0 to 2**63 - 1, got {shown(seed)}")
     return whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is asked of a method, in one frozen object: base of the classes of ``interp.options``.
+
+    Raises:
+        InputError: A field has a value that it cannot have.
+    """
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self)).items():
+            value = _frozen(getattr(self, name))
+            _check_choice(name, value, hint)
+            if name == "seed":
+                value = whole_seed(value)
+            if name == "alpha" or (name.startswith("min_") and hint is float):
+                _check_share(name, value)
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, options: Self | None, given: Mapping[str, Any]) -> Self:
+        """The options of a call: an object, with the fields changed that are given by name.
+
+        Raises:
+            InputError: `options` are those of another method, or there is no such field, or a value that it cannot
+                have.
+        """
+        if options is not None and not isinstance(options, cls):
+            raise InputError(f"options: expected {cls.__name__}, got {shown(options)}")
+        known = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InputError(f"{name}: {cls.__name__} has no such option; {suggest(name, known)}")
+        return cls(**given) if options is None else replace(options, **given)
+
+    def asked(self) -> dict[str, Any]:
+        """The fields as plain values, as a run's key and a result's provenance have them."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "memory_budget"}
+
+
+def _frozen(value: Any) -> Any:
+    """Lists and arrays as tuples, NumPy's numbers as Python's: what is asked can be hashed and does not change."""
+    if is_numpy(value):
+        value = value.tolist()
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple | range) else value
+
+
+def _plain(value: Any) -> Any:
+    return list(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+def _check_choice(name: str, value: Any, hint: Any) -> None:
+    """Refuse a text that is none of a field's choices."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
+    free = str in parts or Any in parts
+    if choices and isinstance(value, str) and value not in choices and not free:
+        raise InputError(f"{name}: {value!r} is unknown; {suggest(value, map(str, choices))}")
+
+
+def _check_share(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"{name}: expected a number from 0 to 1, got {shown(value)}")
 
 
 def _check_kinds(
@@ -121,9 +194,11 @@ def _refuse(name: str, kind: Any, value: Any, function: Callable[..., Any]) -> N
 def _is_of_kind(value: Any, kind: Any) -> bool:
     if isinstance(kind, str):  # the name of a class that is not there while it runs
         return True
+    from typeguard import CollectionCheckStrategy, ForwardRefPolicy, TypeCheckError, check_type
+
     try:
         check_type(
-            value.item() if isinstance(value, np.generic) else value,
+            value.tolist() if is_numpy(value) and not value.shape else value,
             Any if kind is Parameter.empty else kind,
             forward_ref_policy=ForwardRefPolicy.IGNORE,
             collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS,
@@ -138,6 +213,11 @@ def _named(kind: Any) -> str:
     if get_origin(kind) in (Union, UnionType):
         return " | ".join(map(_named, get_args(kind)))
     return "None" if kind is NoneType else re.sub(r"\b(\w+\.)+", "", formatannotation(kind))
+
+
+def is_numpy(value: object) -> bool:
+    """Whether `value` is an array or a number of NumPy, which is not imported for this alone."""
+    return type(value).__module__ == "numpy" and hasattr(value, "tolist")
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -42,7 +42,7 @@ class InterpError(Exception):
         fault: What is wrong.
         ways: What can be done about it; each is enough. A way names parameters as ``replacement='mean'`` and functions
             as ``interp.attend``: the command line says its own options and commands in their place, and leaves out a
-            way that it does not have (``interp.cli.advice``).
+            way that it does not have (``interp.cli.commands``).
     """
 
     def __init__(self, fault: str = "", *ways: str):

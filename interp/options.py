@@ -5,15 +5,12 @@ Every field is a keyword of the call (``interp.ablate(model, task, replacement="
 whose help is the field's line under ``Attributes``. Nothing here imports torch, so the command line can.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from types import UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
-import numpy as np
-
-from interp.arguments import whole_seed
-from interp.errors import InputError, shown, suggest
+from interp.arguments import Options as Options
+from interp.errors import InputError, shown
 
 ReplacementName = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
 MetricName = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
@@ -34,76 +31,11 @@ Head = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What is asked of a method; see the module."""
-
-    def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for each in fields(self):
-            value = _frozen(getattr(self, each.name))
-            object.__setattr__(self, each.name, value)
-            _check_choice(each.name, value, hints[each.name])
-        if "seed" in hints:
-            object.__setattr__(self, "seed", whole_seed(getattr(self, "seed", None)))
-        require_shares(self, *(name for name in ("min_effect", "alpha") if name in hints))
-
-    @classmethod
-    def of(cls, options: Self | None, given: Mapping[str, Any]) -> Self:
-        """The options of a call: an object, with the fields changed that are given by name.
-
-        Raises:
-            InputError: `options` are those of another method, or there is no such field, or a value that it cannot
-                have.
-        """
-        if options is not None and not isinstance(options, cls):
-            raise InputError(f"options: expected {cls.__name__}, got {shown(options)}")
-        known = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise InputError(f"{name}: {cls.__name__} has no such option; {suggest(name, known)}")
-        return cls(**given) if options is None else replace(options, **given)
-
-    def asked(self) -> dict[str, Any]:
-        """The fields as plain values, as a run's key and a result's provenance have them."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "memory_budget"}
-
-
-def _frozen(value: Any) -> Any:
-    """Lists and arrays as tuples, NumPy's numbers as Python's: what is asked can be hashed and does not change."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple | range) else value
-
-
-def _plain(value: Any) -> Any:
-    return list(map(_plain, value)) if isinstance(value, tuple) else value
-
-
-def _check_choice(name: str, value: Any, hint: Any) -> None:
-    """Refuse a text that is none of a field's choices."""
-    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
-    free = str in parts or Any in parts
-    if choices and isinstance(value, str) and value not in choices and not free:
-        raise InputError(f"{name}: {value!r} is unknown; {suggest(value, map(str, choices))}")
-
-
-def require_shares(options: Options, *names: str) -> None:
-    """Refuse what is no share of a whole, from 0 to 1."""
-    for name in names:
-        value = getattr(options, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise InputError(f"{name}: expected a number from 0 to 1, got {shown(value)}")
-
-
-@dataclass(frozen=True, kw_only=True)
 class MeasureOptions(Options):
     """What every measurement on a task is asked.
 
     Attributes:
-        n: Units to draw of a task that is given by its name; None for the task's own default.
+        n: Units to draw of a task that is given by its name; None for the task's own number: a file is used whole.
         seed: Seed of every random draw: the task's, the replacements' and the statistics'.
         memory_budget: Bytes that may be used beside the model's weights and the results; None for the device's
             default, 1 GiB on a CPU and 4 GiB on a GPU.
@@ -119,7 +51,8 @@ class SweepOptions(MeasureOptions):
     """What every sweep is asked.
 
     Attributes:
-        metric: What is measured; None for the task's own. A KL divergence rises where all others fall.
+        metric: What is measured: ``logit_difference``, ``sentence_log_probability``, ``probability``,
+            ``kl_divergence``, which rises where all others fall, or ``accuracy``; None for the task's own.
     """
 
     metric: MetricName | None = None
@@ -131,7 +64,7 @@ class ComponentOptions(SweepOptions):
 
     Attributes:
         components: ``heads`` (their ``z``), ``mlps`` (all that they write) or ``neurons`` (after the activation).
-        heads: ``(layer, head)`` pairs that are ablated one by one; None for all heads.
+        heads: Heads, as ``(layer, head)``, that are ablated one by one; None for all.
         sets: Sets of such pairs; the heads of a set are ablated together.
         layers: Layers whose heads, MLPs or neurons are ablated; None for all. Neurons have one cell each, so name the
             layers where the model is large.
@@ -152,7 +85,7 @@ class AblateOptions(ComponentOptions):
     Attributes:
         replacement: What takes their place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or ``resample``;
             in Python also what ``make_replacement`` has made.
-        site: In place of components, a site that ``patch`` knows, such as ``attn_out``; ``z`` where only ``by`` is
+        site: In place of components, a site that ``patch`` knows, such as ``attn_out``; None for ``z`` where ``by`` is
             given.
         by: What makes a cell at this site: ``layer``, ``head``, ``pos``, ``key`` or ``neuron``. What is left out is
             ablated all at once; None for one cell a layer, or a head where the site has heads.
@@ -187,7 +120,8 @@ class GridOptions(SweepOptions):
             ``result``, ``q``, ``k``, ``v``, ``pattern``, ``mlp_pre`` or ``mlp_post``.
         by: What makes a cell: ``layer``, ``pos``, ``head``, ``key`` (of ``pattern``) or ``neuron`` (of ``mlp_pre`` and
             ``mlp_post``). What is left out is patched all at once.
-        direction: ``denoise`` puts the clean run's activation into the corrupted run; ``noise`` the other way round.
+        direction: ``denoise`` puts the clean run's activation into the corrupted run: what suffices? ``noise`` puts the
+            corrupted run's into the clean run: what is needed?
         layers: Layers that are patched; None for all.
     """
 
@@ -202,8 +136,8 @@ class PatchOptions(GridOptions):
     """What ``interp.patch`` is asked.
 
     Attributes:
-        screen: Whether only the ``top`` cells by a gradient estimate are measured, and an ``audit`` of the others: True
-            for ``attribution``; ``integrated_gradients`` is nearer where the metric is curved.
+        screen: Whether all cells are estimated by gradients first, and only the ``top`` ones and an ``audit`` of the
+            others measured; in Python also ``"integrated_gradients"``, which is nearer where the metric is curved.
         top: How many cells a screen measures because they come first: a whole number, or the share of all cells.
         audit: How many of the other cells it draws at random, to say what it missed; likewise.
     """
@@ -257,75 +191,84 @@ class ExchangeOptions(MeasureOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfRepairOptions(ExchangeOptions):
+class AblatedHeadsOptions(Options):
+    """Which heads are ablated, and how.
+
+    Attributes:
+        heads: ``(layer, head)`` pairs; None for all heads of the model.
+        replacement: What takes their place, as of ``AblateOptions``.
+        draws: How many resamples an effect is averaged over.
+    """
+
+    heads: Sequence[Head] | None = None
+    replacement: ReplacementName | Any = "mean"
+    draws: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfRepairOptions(AblatedHeadsOptions, MeasureOptions):
     """What ``self_repair`` is asked.
 
     Attributes:
-        replacement: What takes the heads' place, as of ``AblateOptions``.
-        draws: How many resamples an effect is averaged over.
         min_effect: The smallest direct effect whose repaired share is told, as a share of the base run's mean metric.
     """
 
-    replacement: ReplacementName | Any = "mean"
-    draws: int = 4
     min_effect: float = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class GreedyOptions(SweepOptions):
-    """What ``greedy`` is asked.
+class GreedyOptions(AblatedHeadsOptions, SweepOptions):
+    """What ``greedy`` is asked: the heads are those to choose among.
 
     Attributes:
         n_heads: Steps: how many heads the largest set has.
-        heads: ``(layer, head)`` pairs to choose among; None for all heads of the model.
-        replacement: What takes their place, as of ``AblateOptions``.
-        draws: How many resamples an effect is averaged over.
     """
 
     n_heads: int = 5
-    heads: Sequence[Head] | None = None
-    replacement: ReplacementName = "mean"
-    draws: int = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairwiseOptions(SweepOptions):
-    """What ``pairwise`` is asked.
+class PairwiseOptions(AblatedHeadsOptions, SweepOptions):
+    """What ``pairwise`` is asked: all pairs of the heads are taken, which are at least two.
 
     Attributes:
-        heads: ``(layer, head)`` pairs whose pairs are taken, at least two; None for all heads of the model.
-        replacement: What takes their place, as of ``AblateOptions``.
-        draws: How many resamples an effect is averaged over.
         min_effect: The smallest interaction that counts, as a share of the base run's mean metric.
         alpha: The chance of any false claim of redundancy or series, over all pairs.
     """
 
-    heads: Sequence[Head] | None = None
-    replacement: ReplacementName | Any = "mean"
-    draws: int = 4
     min_effect: float = 0.1
     alpha: float = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttendOptions(Options):
+class VerdictOptions(Options):
+    """By what a verdict is reached.
+
+    Attributes:
+        min_effect: The smallest excess that counts.
+        alpha: The error rate of the verdicts.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
+        seed: Seed of every random draw: folds, control labels and resampling.
+    """
+
+    min_effect: float = 0.1
+    alpha: float = 0.05
+    correction: Correction = "max-T"
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttendOptions(VerdictOptions):
     """What ``interp.attend`` is asked.
 
     Attributes:
         exclude: What a head's most attended word is not chosen among: ``special`` tokens, the word ``self``.
         max_window: Most tokens of a document that are read at once; a shorter context goes before.
         min_effect: The smallest excess over the best rule that counts, as a share of the pairs.
-        alpha: The error rate of the verdicts.
-        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
-        seed: Seed of the resampling.
     """
 
     exclude: Sequence[Excluded] | Excluded = ("special", "self")
     max_window: int = 512
-    min_effect: float = 0.1
-    alpha: float = 0.05
-    correction: Correction = "max-T"
-    seed: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -334,7 +277,6 @@ class AttendOptions(Options):
         unknown = [each for each in self.exclude if each not in get_args(Excluded)]
         if unknown:
             raise InputError(f"exclude: expected some of {', '.join(get_args(Excluded))}, got {shown(unknown)}")
-        require_shares(self, "min_effect", "alpha")
         for name in ("min_effect", "alpha"):
             if not 0 < getattr(self, name) < 1:
                 raise InputError(f"{name}: expected a number between 0 and 1, got {getattr(self, name)}")
@@ -343,7 +285,7 @@ class AttendOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeOptions(Options):
+class ProbeOptions(VerdictOptions):
     """What ``interp.probe`` is asked.
 
     Attributes:
@@ -359,14 +301,12 @@ class ProbeOptions(Options):
         at: Of a task: ``query``, the position that predicts the answer, or ``related``, the related word.
         context: Of a corpus: what is read at once, as much of a ``document`` as fits, or a ``sentence``.
         pooling: Which of a word's tokens is read: the ``first``, the ``last``, or their ``mean``.
-        n: Units to draw of a task that is given by its name, or words of a corpus or a store; None for all.
+        n: Units to draw of a task that is given by its name, or words of a corpus or a store; None for the task's own
+            number, or all words.
         description_lengths: Whether minimum description lengths are measured, too; they take about half of the time.
         permuted_labels: Whether probes of permuted labels are fitted, too. No verdict rests on them.
         min_effect: The smallest excess over the toughest control that counts: a share of the words, or of a number's
             variance.
-        alpha: The error rate of the verdicts.
-        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
-        seed: Seed of folds, control labels and resampling.
     """
 
     site: str | Sequence[str] = "z"
@@ -382,14 +322,6 @@ class ProbeOptions(Options):
     n: int | None = None
     description_lengths: bool = True
     permuted_labels: bool = True
-    min_effect: float = 0.1
-    alpha: float = 0.05
-    correction: Correction = "max-T"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_shares(self, "min_effect", "alpha")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -424,7 +356,7 @@ class HeadsOptions(Options):
     """What ``interp.heads`` is asked.
 
     Attributes:
-        n: Units to draw of each task that is given by its name; None for each task's own default.
+        n: Units to draw of each task that is given by its name; None for the task's own number: a file is used whole.
         seed: Seed of every random draw.
         draws: How many resamples an effect is averaged over.
         alpha: The chance of any false claim over all heads and tasks, for each kind of evidence: that something is
@@ -450,10 +382,6 @@ class HeadsOptions(Options):
     max_group: int = 24
     correction: Correction = "max-T"
     claims: Any = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_shares(self, "alpha", "min_attention", "min_effect", "min_probe")
 
 
 @dataclass(frozen=True, kw_only=True)

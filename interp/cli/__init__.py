@@ -8,25 +8,11 @@ from typing import Annotated
 
 import typer
 
-from interp.cli import (
-    ablate,
-    activations,
-    attend,
-    calibrate,
-    convert,
-    doctor,
-    head,
-    heads,
-    patch,
-    plan,
-    probe,
-    runs,
-    show,
-)
-from interp.cli.commands import Commands
+from interp.cli import activations, attend, calibrate, heads, looking, model, probe, runs, sweeps
+from interp.cli.commands import Commands, Grouped
 from interp.cli.examples import epilog
 from interp.cli.exits import MEANINGS
-from interp.cli.headings import Grouped
+from interp.cli.generated import from_dataclasses
 from interp.cli.saying import say
 
 ASK, TRUST, PREPARE = "Ask", "Trust", "Prepare, and look"
@@ -55,24 +41,24 @@ runs_app = typer.Typer(help="What is kept of what was measured? Look after it, o
 def _add(name: str, function: Callable[..., None], panel: str | None = None, group: typer.Typer = app) -> None:
     """Make a function a command, with its examples."""
     command = group.command(name.split()[-1], cls=Grouped, epilog=epilog(name), rich_help_panel=panel)
-    command(function)
+    command(from_dataclasses(function))
 
 
 _add("heads", heads.heads, ASK)
-_add("head", head.head, ASK)
-_add("ablate", ablate.ablate, ASK)
-_add("patch", patch.patch, ASK)
+_add("head", heads.head, ASK)
+_add("ablate", sweeps.ablate, ASK)
+_add("patch", sweeps.patch, ASK)
 _add("attend", attend.attend, ASK)
 _add("probe", probe.probe, ASK)
 _add("calibrate", calibrate.calibrate, TRUST)
-_add("doctor", doctor.doctor, TRUST)
+_add("doctor", looking.doctor, TRUST)
 app.add_typer(runs_app, name="runs", rich_help_panel=TRUST)
-_add("tasks", show.tasks, PREPARE)
+_add("tasks", looking.tasks, PREPARE)
 app.add_typer(model_app, name="model", rich_help_panel=PREPARE)
 app.add_typer(activations_app, name="activations", rich_help_panel=PREPARE)
-_add("model info", show.model_info, group=model_app)
-_add("model plan", plan.model_plan, group=model_app)
-_add("model convert", convert.convert, group=model_app)
+_add("model info", model.info, group=model_app)
+_add("model plan", model.plan, group=model_app)
+_add("model convert", model.convert, group=model_app)
 _add("activations collect", activations.collect, group=activations_app)
 _add("activations verify", activations.verify, group=activations_app)
 _add("runs ls", runs.ls, group=runs_app)

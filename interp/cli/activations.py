@@ -1,41 +1,31 @@
 """``interp activations``: stores what a model holds at the words of a treebank or a task, and looks after the store."""
 
-import time
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interp.cli import completing
-from interp.cli.answers import seconds_since
 from interp.cli.exits import INTERRUPTED
+from interp.cli.generated import Fields
 from interp.cli.hints import after_collect, say_next
-from interp.cli.options import (
-    AddressOption,
-    Context,
-    DeviceOption,
-    DtypeOption,
-    ExecutorOption,
-    GpusOption,
-    JsonOption,
-    ModelOption,
-    NOption,
-    Pooling,
-    ProcessesOption,
-    SeedOption,
-    ThreadsOption,
-    TreebankOption,
-    UnequalOption,
-)
+from interp.cli.options import MEASURED, NOption, SeedOption, TreebankOption, UnequalOption, names_in
+from interp.cli.running import Work, interrupted, seconds_since
 from interp.cli.saying import say
-from interp.cli.sources import Source, of_corpus, of_task, read_corpus, require_one, site_names, sites_of
+from interp.errors import InputError, suggest
+from interp.options import Context, Pooling
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from interp.model.sites import Site
     from interp.runs.store import ActivationStore
+    from interp.tasks.corpus import Corpus
+    from interp.tasks.passages import CorpusPassages, Passage
 
 
 def collect(
@@ -52,6 +42,7 @@ def collect(
         Path,
         typer.Option(help="Folder for the store: new, empty, or one to go on with.", show_default=False, metavar="DIR"),
     ],
+    work: Annotated[Work, Fields(without=("out", "runs", "fresh"))],
     data: TreebankOption = None,
     task: Annotated[
         str | None,
@@ -61,7 +52,6 @@ def collect(
             autocompletion=completing.TASKS,
         ),
     ] = None,
-    model: ModelOption = None,
     layer: Annotated[
         list[str] | None,
         typer.Option(help="Layers, separated by commas.", show_default="all", metavar="NUMBERS"),
@@ -75,7 +65,10 @@ def collect(
         ),
     ] = None,
     pooling: Annotated[
-        Pooling, typer.Option(help="Of a word's tokens, the first, the last, or their mean.", metavar="NAME")
+        Pooling,
+        typer.Option(
+            help="Of a word's tokens, the first, the last, or their mean.", metavar="NAME", rich_help_panel=MEASURED
+        ),
     ] = "last",
     context: Annotated[
         Context | None,
@@ -83,78 +76,164 @@ def collect(
             help="What is read at once: as much of a document as fits, or a sentence.",
             show_default="document",
             metavar="NAME",
+            rich_help_panel=MEASURED,
         ),
     ] = None,
     window: Annotated[
-        int, typer.Option(help="Most tokens of a document that are read at once.", min=2, metavar="N")
+        int,
+        typer.Option(
+            help="Most tokens of a document that are read at once.", min=2, metavar="N", rich_help_panel=MEASURED
+        ),
     ] = 512,
     n: NOption = None,
     unequal_lengths: UnequalOption = False,
     seed: SeedOption = 0,
-    device: DeviceOption = "cpu",
-    dtype: DtypeOption = "float32",
-    threads: ThreadsOption = 1,
-    processes: ProcessesOption = 1,
-    executor: ExecutorOption = None,
-    address: AddressOption = None,
-    gpus: GpusOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """What does the model hold at every word? Stored for probes; asked again after an interrupt, it goes on."""
-    started = time.perf_counter()
     from interp.report.folder import FOLDER, absolute, check_place
     from interp.runs.collecting import require_usable
 
     folder = absolute(out, FOLDER)
     require_usable(folder)
     check_place(folder)
-    of_tasks: dict[str, object] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
-    require_one(data, task, {"--data": of_tasks, "--task": {"--feature": feature, "--context": context}})
-    from interp.cli.running import executor_of
-
-    who = executor_of(executor=executor, processes=processes, address=address, gpus=gpus, device=device)
-    names = site_names(site)
-    corpus, features = read_corpus(data, feature)
-    from interp.cli.loading import load_for_tasks
-
-    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    sites = sites_of(names, layer, loaded.cfg.n_layers)
+    if (data is None) == (task is None):
+        raise InputError(f"expected either --data or --task, got {'neither' if data is None else 'both'}")
+    beside = {"--n": n, "--unequal-lengths": unequal_lengths or None}
+    if data is None:
+        beside = {"--feature": feature, "--context": context}  # type: ignore[dict-item]
+    for name, value in beside.items():
+        if value is not None:
+            of = "--task" if data is None else "--data"
+            raise InputError(f"{name}: expected none beside {of}, got {value!r}; leave it out")
+    who = work.who()
+    names = _site_names(site)
+    corpus, features = _read(data, feature)
+    loaded = work.load()
+    sites = _sites(names, layer, loaded.cfg.n_layers)
     if corpus is None:
-        source = of_task(loaded, str(task), n=n, seed=seed, unequal_lengths=unequal_lengths)
+        source = _of_task(loaded, str(task), n=n, seed=seed, unequal_lengths=unequal_lengths)
     else:
-        source = of_corpus(loaded, corpus, features, context or "document", window)
+        source = _of_corpus(loaded, corpus, features, context or "document", window)
     store = _collected(loaded, source, sites, folder, pooling=pooling, executor=who)
-    _show(store, source, started, as_json, out, model)
+    _show(store, source, work, out)
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="A store of activations.", metavar="DIR")], as_json: JsonOption = False
+    folder: Annotated[Path, typer.Argument(help="A store of activations.", metavar="DIR")],
+    work: Annotated[Work, Fields(only=("as_json",))],
 ) -> None:
     """Is the store as it was written? Every byte is compared with its manifest."""
-    started = time.perf_counter()
     from interp.runs.store import ActivationStore
 
-    _show(ActivationStore.open(folder), None, started, as_json, folder, None)
+    _show(ActivationStore.open(folder), None, work, folder)
+
+
+@dataclass
+class Source:
+    """Whose words are read: rows of tokens, the hash of all that they are made from, and about how many words."""
+
+    passages: "CorpusPassages | list[Passage]"
+    data_hash: str
+    total: int
+    whole: bool = False
+    """Whether all of it has been read."""
+
+    def __iter__(self) -> "Iterator[Passage]":
+        yield from self.passages
+        self.whole = True
+
+    @property
+    def left_out(self) -> dict[str, int] | None:
+        """Words without an activation, by the reason; None where the source was not read to its end."""
+        if not self.whole or isinstance(self.passages, list):
+            return {} if self.whole else None
+        too_long = len(self.passages.windows.too_long)
+        return {**self.passages.unaligned, **({"sentences that are too long": too_long} if too_long else {})}
+
+
+def _of_corpus(model: Any, corpus: "Corpus", features: list[str], context: Context, window: int) -> Source:
+    """Every word of a treebank, in windows of its documents of so many tokens at most, or in sentences."""
+    from interp.methods.relations.words import with_offsets
+    from interp.model.positions import looks_back_only
+    from interp.tasks.passages import CorpusPassages
+    from interp.tasks.windows import Windows
+
+    n_ctx = min(model.cfg.n_ctx, window) if context == "document" else model.cfg.n_ctx
+    windows = Windows(with_offsets(model, "activations"), n_ctx, both_sides=not looks_back_only(model))
+    digest = _hash({"corpus": corpus.contents.hash, "features": features, "context": context, "n_ctx": n_ctx})
+    return Source(CorpusPassages(corpus, windows, features, context), digest, sum(corpus.contents.documents.values()))
+
+
+def _of_task(model: Any, name: str, **drawn: Any) -> Source:
+    """The predicting position of every example of a task."""
+    from interp.tasks.catalogue import load_task
+    from interp.tasks.passages import task_passages
+
+    task = load_task(name, **drawn, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
+    return Source(list(task_passages(task)), _hash({"task": task.hash}), len(task.examples))
+
+
+def _hash(what: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _read(data: list[str] | None, feature: list[str] | None) -> "tuple[Corpus | None, list[str]]":
+    """The treebank, read before a model is loaded, so that what is wrong with it is told at once; and its features."""
+    if data is None:
+        return None, []
+    from interp.cli.loading import corpus_of
+    from interp.tasks.features import features_in
+
+    corpus = corpus_of(data)
+    there = features_in(corpus)
+    features = names_in(feature)
+    if features is None:
+        return corpus, [name for name in there if not name.startswith("feats:")]
+    for name in features:
+        if name not in there:
+            raise InputError(f"feature {name!r}: the treebank has none; {suggest(name, there)}")
+    return corpus, [name for name in there if name in features]
+
+
+def _site_names(lists: list[str]) -> list[str]:
+    """The sites' names, which must be of sites with positions."""
+    from interp.model.sites import Site
+    from interp.residual.collecting import require_positions
+
+    names = names_in(lists) or []
+    require_positions([Site(name, 0 if _layered(name) else None) for name in names])
+    return names
+
+
+def _layered(name: str) -> bool:
+    from interp.model.sites import SITES, is_layered
+
+    return name in SITES and is_layered(name)
+
+
+def _sites(names: Sequence[str], layer: list[str] | None, n_layers: int) -> "list[Site]":
+    """Each site in each layer that is asked for."""
+    from interp.model.sites import Site
+
+    known = [str(number) for number in range(n_layers)]
+    asked = names_in(layer) or known
+    for each in asked:
+        if each not in known:
+            raise InputError(f"--layer {each}: expected a layer of the model, from 0 to {n_layers - 1}")
+    layers = [int(each) for each in asked]
+    return [Site(name, number) for name in names for number in (layers if _layered(name) else [None])]
 
 
 def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path, **options: Any) -> "ActivationStore":
     """Collect, with a progress bar; an interrupt after the first shard says that it can go on."""
-    from interp.cli.running import interrupted
-    from interp.cli.terminal import progress_bar
+    from interp.cli import terminal
     from interp.runs import collecting
     from interp.runs.store_manifest import PARTIAL
 
-    with progress_bar("words") as progress:
+    with terminal.progress_bar("words") as progress:
+        options["progress"] = lambda done: progress(done, source.total)
         try:
-            store = collecting.collect(
-                model,
-                source,
-                sites,
-                folder,
-                data_hash=source.data_hash,
-                progress=lambda done: progress(done, source.total),
-                **options,
-            )
+            store = collecting.collect(model, source, sites, folder, data_hash=source.data_hash, **options)
         except KeyboardInterrupt as interrupt:
             begun, none = (folder / PARTIAL).exists(), "interrupted: no shard was complete, and nothing is kept"
             say(interrupted(folder) if begun else none, err=True)
@@ -163,9 +242,7 @@ def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path
     return store
 
 
-def _show(
-    store: "ActivationStore", source: Source | None, started: float, as_json: bool, given: Path, model: str | None
-) -> None:
+def _show(store: "ActivationStore", source: Source | None, work: Work, given: Path) -> None:
     from interp.cli.terminal import print_json
     from interp.tasks.features import NUMERIC
 
@@ -182,9 +259,9 @@ def _show(
         "model_hash": request.model_hash,
         "data_hash": request.data_hash,
         **({} if source is None else {"left_out": source.left_out}),
-        "seconds": seconds_since(started),
+        "seconds": seconds_since(work.started),
     }
-    if as_json:
+    if work.as_json:
         print_json(result)
         return
     for name, value in result.items():
@@ -192,7 +269,7 @@ def _show(
             shown = ", ".join(f"{key}: {each}" for key, each in value.items()) if isinstance(value, dict) else value
             say(f"{name}: {', '.join(shown) if isinstance(shown, list) else shown}")
     told = [name for name in result["features"] if name not in NUMERIC and _classes(store.index[name]) > 1]
-    say_next(after_collect(str(given), told, model))
+    say_next(after_collect(str(given), told, work.model))
 
 
 def _classes(labels: "pd.Series") -> int:

@@ -1,35 +1,22 @@
 """``interp attend``: which heads look from word to related word in treebanks, more than position explains."""
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli.generated import Fields
 from interp.cli.hints import after_attend, say_next
-from interp.cli.options import (
-    AddressOption,
-    CorrectionOption,
-    DeviceOption,
-    DtypeOption,
-    ExecutorOption,
-    FreshOption,
-    GpusOption,
-    JsonOption,
-    ModelOption,
-    OutOption,
-    ProcessesOption,
-    RunsOption,
-    SeedOption,
-    ThreadsOption,
-    names_in,
-    share,
-)
+from interp.cli.options import MEASURED, names_in
+from interp.cli.running import Work, measuring
 from interp.errors import InputError, TaskError
-from interp.options import AttendOptions
+from interp.options import AttendOptions, Excluded
 
 if TYPE_CHECKING:
+    from interp.methods.relations.scores import RelationResult
     from interp.tasks.corpus import Corpus
+
+_COUNTED = ("data", "n_documents", "n_clusters", "n_sentences", "n_words", "attention_dir")
 
 
 def attend(
@@ -41,6 +28,8 @@ def attend(
             metavar="FILE",
         ),
     ],
+    asked: Annotated[AttendOptions, Fields(without=("exclude",))],
+    work: Work,
     relation: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,7 +38,6 @@ def attend(
             metavar="NAMES",
         ),
     ] = None,
-    model: ModelOption = None,
     choose_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,82 +45,73 @@ def attend(
             "these are tested.",
             show_default="every head is tested, halves of the documents choose baselines",
             metavar="FILE",
+            rich_help_panel=MEASURED,
         ),
     ] = None,
-    min_effect: Annotated[
-        float, typer.Option(help="Smallest excess that counts, as a share of the pairs.", callback=share, metavar="X")
-    ] = 0.1,
-    alpha: Annotated[float, typer.Option(help="Error rate of the verdicts.", callback=share, metavar="X")] = 0.05,
-    correction: CorrectionOption = "max-T",
     include_special: Annotated[
         bool,
-        typer.Option("--include-special", help="Tokens of no word, such as BOS, may be what a head looks at most."),
+        typer.Option(
+            "--include-special",
+            help="Tokens of no word, such as BOS, may be what a head looks at most.",
+            rich_help_panel=MEASURED,
+        ),
     ] = False,
     include_self: Annotated[
-        bool, typer.Option("--include-self", help="The word that looks may be what it looks at most.")
+        bool,
+        typer.Option(
+            "--include-self", help="The word that looks may be what it looks at most.", rich_help_panel=MEASURED
+        ),
     ] = False,
-    max_window: Annotated[
-        int, typer.Option(help="Most tokens of a document that are read at once, for coref.", min=2, metavar="N")
-    ] = 512,
-    seed: SeedOption = 0,
-    device: DeviceOption = "cpu",
-    dtype: DtypeOption = "float32",
-    threads: ThreadsOption = 1,
-    processes: ProcessesOption = 1,
-    executor: ExecutorOption = None,
-    address: AddressOption = None,
-    gpus: GpusOption = None,
-    runs: RunsOption = None,
-    fresh: FreshOption = False,
-    out: OutOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Which heads look along which relation of real text? Against the best rule without attention, both ways."""
-    started = time.perf_counter()
-    from interp.cli.terminal import progress_bar, warnings_as_lines
-    from interp.report.folder import check_output
-
-    if out is not None:
-        check_output(out)
-    from interp.cli.running import run_of
-
-    where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
-    run = run_of(runs, fresh, **where, device=device)
+    run = work.run()
     names = names_in(relation)
     corpus, chooser = _read(data, choose_on or [], names)
-    from interp.cli import relations
-    from interp.cli.loading import can_be_asked, load_for_tasks
-    from interp.methods.relations import attend as attention
+    from interp.cli.loading import can_be_asked
+    from interp.cli.terminal import print_json
+    from interp.methods.relations.attend import attend as measure
     from interp.methods.relations.examples import relation_maps
+    from interp.report.relations_sentences import leading
+    from interp.report.sections import page_of
 
-    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    asked = AttendOptions(
-        exclude=[name for name, kept in (("special", include_special), ("self", include_self)) if not kept],
-        max_window=max_window,
-        min_effect=min_effect,
-        alpha=alpha,
-        correction=correction,
-        seed=seed,
-    )
-    with warnings_as_lines(), progress_bar("attend") as progress:
-        result = attention.attend(loaded, corpus, names, asked, choose_on=chooser, progress=progress, run=run)
+    loaded = work.load()
+    kept_out: list[Excluded] = [] if include_special else ["special"]
+    kept_out += [] if include_self else ["self"]
+    with measuring("attend") as progress:
+        options = replace(asked, exclude=kept_out)
+        result = measure(loaded, corpus, names, options, choose_on=chooser, progress=progress, run=run)
     files = {"data": data, **({"choose_on": choose_on} if choose_on else {})}
-    maps = None if out is None else relation_maps(loaded, corpus, result)
-    result = replace(result, provenance={**result.provenance, **files}, maps=maps)
-    folder = relations.save(result, out)
-    (relations.print_json_object if as_json else relations.print_text)(result, folder, started)
-    if not as_json:
-        say_next(after_attend(_pairs_of(data[0], relations.first(result), loaded), model, can_be_asked(loaded)))
+    result = replace(result, provenance={**result.provenance, **files})
+    pictured = result if work.out is None else replace(result, maps=relation_maps(loaded, corpus, result))
+    folder = work.save(pictured)
+    if work.as_json:
+        print_json({**_numbers(result), **work.left(folder)})
+        return
+    work.tell(page_of(result), folder)
+    found = leading(result.cells)
+    first = "" if found.empty else str(found["relation"].iloc[0])
+    say_next(after_attend(_pairs_of(data[0], first, loaded), work.model, can_be_asked(loaded)))
+
+
+def _numbers(result: "RelationResult") -> dict[str, Any]:
+    from interp.cli.terminal import records
+    from interp.report.relations_sentences import leading
+
+    return {
+        **{name: result.provenance[name] for name in _COUNTED},
+        "verdicts": {str(name): int(n) for name, n in result.cells["verdict"].value_counts().items()},
+        "relations": records(result.relations),
+        "best": records(leading(result.cells)),
+    }
 
 
 def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tuple[Corpus, Corpus | None]":
     """Count what is in the treebanks before a model is loaded, so that what is wrong with them is told at once."""
-    from interp.cli.treebanks import require_different
-    from interp.tasks.corpus import Corpus
+    from interp.cli.loading import corpus_of
     from interp.tasks.relations import directions
 
-    require_different([*data, *choose_on], "--data and --choose-on")
-    corpora = [Corpus.of(each) for each in (data, choose_on) if each]
+    named = [*data, *choose_on]
+    corpora = [corpus_of(each, named, "--data and --choose-on") for each in (data, choose_on) if each]
     for each in corpora:
         there = each.contents.relations
         if names is not None:

@@ -1,24 +1,39 @@
-"""What is the same of every command? What goes wrong ends it in one line and an exit code."""
+"""What is the same of every command: options under headings, one line and an exit code for what goes wrong.
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+What is a parameter in Python is an option here, and a function a command: so the advice of an error is put into words
+that can be typed.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from interp.cli.exits import BAD_INPUT, FAILED, INTERRUPTED
+from interp.cli.exits import BAD_INPUT, CLOSED, FAILED, INTERRUPTED
+from interp.cli.options import ASKED, HEADINGS, LEFT
 from interp.cli.running import answer_due, events_as_lines, interrupted, kept_in
 from interp.cli.saying import colours, say
-from interp.errors import AuditError, InputError, InterpError, plain
-from interp.runs.fresh import asked_together
+from interp.errors import AuditError, InputError, InterpError, plain, with_ways
 
 # Typer's own, or click's in older versions, where Typer has none.
 UsageError: Any = typer.BadParameter.__mro__[1]
+_PARAMETER = re.compile(r"\b([a-z_]+)=('[^']*'|[\w.]+)")
+_FUNCTION = re.compile(r"\binterp\.(\w+)(?:\(.*?\))?")
+_WHOSE = re.compile(r" \(of interp\.\w+\)")
+"""Whose parameter is meant, where it is not that of the function that was called."""
+_ELSEWHERE = {"list_tasks": "tasks"}
+"""Functions whose command has another name."""
 
 
 class Commands(TyperGroup):
     """Turns what goes wrong into one line and an exit code."""
+
+    fresh = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options that stand before the command."""
@@ -27,6 +42,7 @@ class Commands(TyperGroup):
 
             rich_utils.COLOR_SYSTEM = None
         answer_due.set(any(each.partition("=")[0] == "--json" for each in args))
+        self.fresh = "--fresh" in args
         with _one_line():
             _require_text(args)
             return super().parse_args(ctx, args)
@@ -34,8 +50,63 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
         kept_in.set(None)
-        with _one_line(), events_as_lines(), asked_together():
+        with _one_line(), events_as_lines(), _one_generation() if self.fresh else nullcontext():
             return super().invoke(ctx)
+
+
+class Grouped(TyperCommand):
+    """A command whose options stand under headings, and whose errors advise what can be typed."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        for each in self.params:
+            if isinstance(each, TyperOption):
+                each.rich_help_panel = each.rich_help_panel or ASKED
+        self.params.sort(key=lambda each: HEADINGS.index(getattr(each, "rich_help_panel", None) or ASKED))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        try:
+            return super().invoke(ctx)
+        except InterpError as error:
+            error.args = (in_options(error, self.params, ctx.find_root().command.commands),)
+            raise
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option --help, which stands under a heading, too."""
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.rich_help_panel = LEFT
+        return found
+
+
+def in_options(error: InterpError, options: Iterable[Any], commands: Iterable[str]) -> str:
+    """What is wrong, with what can be typed about it: `options` are those of the command, as click has them."""
+    typed = [each for each in options if str(each.opts[0]).startswith("--")]
+    named = {each.name: (each.opts[0], getattr(each, "is_flag", False)) for each in typed}
+    return with_ways(error.fault, filter(None, (_typed(way, named, set(commands)) for way in error.ways)))
+
+
+def _typed(way: str, options: Mapping[str, tuple[str, bool]], commands: set[str]) -> str:
+    """The way as one types it; empty where one cannot. Of options, their names and whether they are flags."""
+    way = _WHOSE.sub("", way)
+    functions = {name: _ELSEWHERE.get(name, name) for name in _FUNCTION.findall(way)}
+    parameters = {name for name, _ in _PARAMETER.findall(way)}
+    if not parameters <= set(options) or not set(functions.values()) <= commands:
+        return ""
+    way = _FUNCTION.sub(lambda found: f"interp {functions[found[1]]}", way)
+    return _PARAMETER.sub(lambda found: _option(*options[found[1]], found[2].strip("'")), way)
+
+
+def _option(name: str, is_flag: bool, value: str) -> str:
+    return name if is_flag else f"{name} {value}"
+
+
+def _one_generation() -> AbstractContextManager[None]:
+    """All that one command asks anew belongs together."""
+    from interp.runs.fresh import asked_together
+
+    return asked_together()
 
 
 @contextmanager
@@ -57,8 +128,10 @@ def _one_line() -> Iterator[None]:
         if name == "interp":
             raise
         raise _failed(f"{name or 'a library'} cannot be imported ({error}); see interp doctor", FAILED) from error
-    except BrokenPipeError:  # whoever read along has gone, which ends a command quietly
-        raise
+    except BrokenPipeError as error:  # whoever read along has gone, which ends a command quietly
+        for stream in (sys.stdout, sys.stderr):  # what is left in them goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise typer.Exit(CLOSED) from error
     except OSError as error:  # what no command has foreseen of a path, such as a name that is too long
         raise _failed(f"{error.filename or 'a file'}: cannot be used ({error.strerror or error})") from error
     except KeyboardInterrupt as interrupt:

@@ -1,69 +1,43 @@
-"""``interp heads``: which attention heads track what, as a folder with a page."""
+"""``interp heads`` and ``interp head``: which attention heads track what, and all that can be said of one."""
 
-import shlex
-import sys
-import time
-from pathlib import Path
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interp.cli import completing
-from interp.cli.answers import left, page_line
-from interp.cli.hints import after_heads, say_next
-from interp.cli.options import (
-    AddressOption,
-    DeviceOption,
-    DtypeOption,
-    ExecutorOption,
-    FreshOption,
-    GpusOption,
-    JsonOption,
-    ModelOption,
-    NOption,
-    ProcessesOption,
-    RunsOption,
-    SeedOption,
-    TasksOption,
-    ThreadsOption,
-    UnequalOption,
-)
-from interp.cli.saying import say
+from interp.cli.generated import Fields
+from interp.cli.hints import after_head, after_heads, say_next
+from interp.cli.options import LEFT, MEASURED, TasksOption, UnequalOption
+from interp.cli.running import Work, measuring, typed
 from interp.errors import InputError
+from interp.options import CardOptions, HeadsOptions
 
 if TYPE_CHECKING:
     from interp.methods.dossier import HeadsReport
+    from interp.methods.head_card import HeadCard
     from interp.runs.run import Run
     from interp.tasks.task import Task
 
+_STRONGEST = 10
+"""Paths of a task, into a head and from it, that the JSON of its card has."""
+
 
 def heads(
-    out: Annotated[Path, typer.Option(help="Folder for the report; an older report there is replaced.", metavar="DIR")],
-    model: ModelOption = None,
+    asked: HeadsOptions,
+    work: Annotated[Work, Fields(required=("out",))],
     task: TasksOption = None,
-    n: NOption = None,
     unequal_lengths: UnequalOption = False,
-    seed: SeedOption = 0,
-    probes: Annotated[
-        bool,
-        typer.Option(help="Probe for each task's feature."),
-    ] = True,
     choose: Annotated[
         bool,
         typer.Option(
             "--choose",
             help="Choose heads on other items first (the split `select` of generated tasks): nothing is shown of the "
             "others.",
+            rich_help_panel=MEASURED,
         ),
     ] = False,
-    claims: Annotated[
-        Path | None,
-        typer.Option(
-            help="A TOML file of claims that were declared before measuring: only these can be shown.",
-            show_default=False,
-            metavar="FILE",
-        ),
-    ] = None,
     sibling: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,18 +50,10 @@ def heads(
     ] = None,
     cards: Annotated[
         bool,
-        typer.Option(help="A page for each head of which something is found, as of `interp head`."),
+        typer.Option(
+            help="A page for each head of which something is found, as of `interp head`.", rich_help_panel=LEFT
+        ),
     ] = True,
-    device: DeviceOption = "cpu",
-    dtype: DtypeOption = "float32",
-    threads: ThreadsOption = 1,
-    processes: ProcessesOption = 1,
-    executor: ExecutorOption = None,
-    address: AddressOption = None,
-    gpus: GpusOption = None,
-    runs: RunsOption = None,
-    fresh: FreshOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Which heads track what? Every head's evidence, a verdict on each head and task, and a page.
 
@@ -96,81 +62,87 @@ def heads(
     look and matter, the related word is exchanged. All claims are tested, and
     corrected over all heads and tasks.
     """
-    started = time.perf_counter()
-    from interp.cli.terminal import print_json, progress_bar, records, warnings_as_lines
-    from interp.report.folder import check_output
-
-    check_output(out)
-    from interp.cli.running import run_of
+    run = work.run()
+    from interp.cli.loading import load_tasks
+    from interp.cli.terminal import print_json, records
     from interp.methods import dossier
-
-    where: Any = {"executor": executor, "processes": processes, "address": address, "gpus": gpus}
-    run = run_of(runs, fresh, **where, device=device)
-    options: dict[str, Any] = {"seed": seed}
-    names = list(dict.fromkeys(task or generated_tasks()))
-    command = shlex.join(["interp", *sys.argv[1:]])
-    from interp.cli.loading import load_for_tasks, load_tasks
     from interp.methods.task_arguments import with_left_out
-
-    loaded = load_for_tasks(model, device=device, dtype=dtype, threads=threads)
-    how: Any = {"n": n, "seed": seed, "unequal_lengths": unequal_lengths}
-    tasks, left_out = load_tasks(names, loaded, **how)
-    if choose:
-        chosen, without = load_tasks(_with_splits([each.name for each in tasks]), loaded, **how, split="select")
-        options["choose_on"], left_out = chosen, {**left_out, **without}
-        tasks = [each for each in tasks if each.name not in without]
-    siblings = [load_for_tasks(name, device=device, dtype=dtype, threads=threads) for name in sibling or ()]
-    with warnings_as_lines(), progress_bar("heads") as progress:
-        more: Any = {"siblings": siblings, "claims": claims, "run": run}
-        found = dossier.heads(loaded, tasks, **options, probes=probes, **more, progress=progress)
-    report = with_left_out(found, left_out)
-    pages: dict[str, str] = {}
-    try:
-        pages = _card_pages(loaded, tasks, report, command, run) if cards else {}
-    finally:  # whatever became of the cards
-        folder = report.save(out, command=command, cards=pages)
-    if not as_json:
-        _print_summary(report)
-        say(page_line(folder, started))
-        drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
-        again = ["--unequal-lengths"] * unequal_lengths
-        again += [*(() if probes else ("--no-probes",)), *(("--choose",) if choose else ())]
-        again += [*(("--seed", str(seed)) if seed else ()), *(("--claims", str(claims)) if claims is not None else ())]
-        say_next(after_heads(report, model, drawn, again))
-        return
-    print_json(
-        {
-            **left(folder, started),
-            "verdicts": records(report.summary()[["layer", "head", "task", "verdict", "reason", "partners"]]),
-            "tasks": records(report.tasks),
-            "left_out": report.provenance.get("left_out", {}),
-            "replication": records(report.replication),
-            "cards": sorted(pages),
-        }
-    )
-
-
-def _with_splits(names: list[str]) -> list[str]:
-    """The tasks, all of which have items to choose on."""
-    files = [name for name in names if ":" in name]
-    if files:
-        raise InputError(
-            f"--choose: expected generated tasks, which have other items to choose on, got {files[0]}; choose in "
-            "Python, with interp.heads(..., choose_on=[...])"
-        )
-    return names
-
-
-def _card_pages(model: Any, tasks: list["Task"], report: "HeadsReport", command: str, run: "Run") -> dict[str, str]:
-    """By its name, the page of every head that earned one."""
-    from interp.cli.terminal import progress_bar, warnings_as_lines
-    from interp.methods.head_card import head_cards
-    from interp.report.html import as_page
     from interp.report.sections import page_of
 
-    with warnings_as_lines(), progress_bar("cards") as progress:
-        found = head_cards(model, tasks, report, progress=progress, run=run)
-    return {card.name: as_page(page_of(card), command) for card in found}
+    names = list(dict.fromkeys(task or generated_tasks()))
+    loaded = work.load()
+    how: Any = {"n": asked.n, "seed": asked.seed, "unequal_lengths": unequal_lengths}
+    tasks, left_out = load_tasks(names, loaded, **how)
+    chosen: dict[str, Any] = {}
+    if choose:
+        chosen["choose_on"], without = load_tasks(_with_splits(tasks), loaded, **how, split="select")
+        left_out |= without
+        tasks = [each for each in tasks if each.name not in without]
+    siblings = [work.load(name) for name in sibling or ()]
+    with measuring("heads") as progress:
+        more: Any = {"siblings": siblings, **chosen, "progress": progress, "run": run}
+        report = with_left_out(dossier.heads(loaded, tasks, replace(asked, n=None), **more), left_out)
+    pages: dict[str, str] = {}
+    try:
+        pages = _card_pages(loaded, tasks, report, run) if cards else {}
+    finally:  # whatever became of the cards
+        folder = work.save(report, cards=pages)
+    if work.as_json:
+        verdicts = report.summary()[["layer", "head", "task", "verdict", "reason", "partners"]]
+        tables = {"verdicts": verdicts, "tasks": report.tasks, "replication": report.replication}
+        answer = {name: records(frame) for name, frame in tables.items()}
+        print_json(
+            {**work.left(folder), **answer, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
+        )
+        return
+    work.tell(page_of(report), folder)
+    drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
+    again = ["--unequal-lengths"] * unequal_lengths + ["--choose"] * choose + asked_again(asked)
+    say_next(after_heads(report, work.model, drawn, again))
+
+
+def asked_again(asked: HeadsOptions) -> list[str]:
+    """The options that differ from their defaults, as one types them; without ``--n``."""
+    again: list[str] = []
+    for name, value in vars(asked).items():
+        option = name.replace("_", "-")
+        if name != "n" and value != getattr(HeadsOptions, name):
+            again += [f"--no-{option}"] if value is False else [f"--{option}", str(value)]
+    return again
+
+
+def head(
+    name: Annotated[str, typer.Argument(help="Layer and head, both from 0, such as 2.1.", metavar="LAYER.HEAD")],
+    asked: CardOptions,
+    work: Work,
+    task: TasksOption = None,
+    unequal_lengths: UnequalOption = False,
+) -> None:
+    """What does this head do? Its verdicts, kinds of ablation, halves, values, words, direct paths and circuits."""
+    from interp.methods import head_card
+    from interp.methods.ablation import as_head, parse_head
+
+    parse_head(name)  # before anything is loaded
+    run = work.run()
+    from interp.cli.loading import load_tasks
+    from interp.cli.terminal import print_json
+    from interp.methods.task_arguments import with_left_out
+    from interp.report.sections import page_of
+
+    loaded = work.load()
+    which = as_head(loaded, name)
+    names = list(dict.fromkeys(task or generated_tasks()))
+    tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, unequal_lengths=unequal_lengths)
+    with measuring("head") as progress:
+        found = head_card.head_card(loaded, which, tasks, options=replace(asked, n=None), progress=progress, run=run)
+    card = with_left_out(found, left_out)
+    folder = work.save(card)
+    if work.as_json:
+        print_json({"head": card.name, **work.left(folder), **_numbers(card)})
+        return
+    work.tell(page_of(card), folder)
+    first = next((each for each in tasks if each.name in set(card.tasks["task"])), tasks[0])
+    say_next(after_head(card.name, first, work.model, folder is not None))
 
 
 def generated_tasks() -> list[str]:
@@ -180,13 +152,38 @@ def generated_tasks() -> list[str]:
     return [name for name in list_tasks()["name"] if ":" not in name]
 
 
-def _print_summary(report: "HeadsReport") -> None:
-    from interp.cli.terminal import console
-    from interp.report.heads import page_of
-    from interp.report.terminal import lines_of
+def _with_splits(tasks: "list[Task]") -> list[str]:
+    """The names of the tasks, all of which have items to choose on."""
+    for each in tasks:
+        if ":" in each.name:
+            raise InputError(
+                f"--choose: expected generated tasks, which have other items to choose on, got {each.name}; choose in "
+                "Python, with interp.heads(..., choose_on=[...])"
+            )
+    return [each.name for each in tasks]
 
-    for line in lines_of(page_of(report)):
-        if isinstance(line, str):
-            say(line)
-        else:
-            console().print(line)
+
+def _card_pages(model: Any, tasks: "list[Task]", report: "HeadsReport", run: "Run") -> dict[str, str]:
+    """By its name, the page of every head that earned one."""
+    from interp.methods.head_card import head_cards
+    from interp.report.html import as_page
+    from interp.report.sections import page_of
+
+    with measuring("cards") as progress:
+        found = head_cards(model, tasks, report, progress=progress, run=run)
+    return {card.name: as_page(page_of(card), typed()) for card in found}
+
+
+def _numbers(card: "HeadCard") -> dict[str, Any]:
+    """What the JSON has of a card: of direct paths the strongest of each task."""
+    from interp.cli.terminal import records
+
+    whole = ("shares", "halves", "replacements", "agreement", "positions", "feature", "left_out")
+    paths = {name: getattr(card, name).groupby("task", sort=False).head(_STRONGEST) for name in ("feeds", "readers")}
+    return {
+        "verdicts": records(card.verdicts[["task", "verdict", "reason", "partners"]]),
+        "copying": None if math.isnan(card.copying) else card.copying,
+        **{name: records(getattr(card, name)) for name in whole},
+        "tasks_left_out": card.provenance.get("left_out", {}),
+        **{name: records(frame) for name, frame in paths.items()},
+    }

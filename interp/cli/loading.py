@@ -1,31 +1,27 @@
-"""Which model and tasks does a command work on? A model with a tokenizer, and the tasks that this can carry."""
+"""What a command works on: a model with a tokenizer, the tasks that this can carry, and treebanks."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from interp.cli.saying import say
-from interp.errors import LoadError
-from interp.model import loading
+from interp.errors import InputError, LoadError, among
 
 if TYPE_CHECKING:
+    from interp.tasks.corpus import Corpus
     from interp.tasks.task import Task
 
 
 def load_for_tasks(model: str | None, *, device: str, dtype: str, threads: int) -> Any:
     """Load a model that tasks can be encoded for, and set how many CPU threads compute.
 
-    Args:
-        model: A folder, a hub name, or the name of an embedded model; None for the embedded default.
-        device: Where it computes.
-        dtype: What it computes in.
-        threads: Of the CPU.
-
     Raises:
         LoadError: It cannot be loaded, or has no tokenizer.
     """
+    import torch
+
     from interp.cli.terminal import warnings_as_lines
+    from interp.model import loading
 
     torch.set_num_threads(threads)
     with warnings_as_lines():
@@ -45,10 +41,6 @@ def load_tasks(
 
     Returns:
         The tasks; and by its name, why each of the others is left out.
-
-    Raises:
-        InputError: As ``interp.methods.task_arguments.carried``.
-        TaskError: Likewise.
     """
     from interp.cli.terminal import warnings_as_lines
     from interp.methods.task_arguments import carried
@@ -58,8 +50,7 @@ def load_tasks(
     if left_out or any(task.dropped for task in tasks):
         for task in tasks:
             dropped = sum(task.dropped.values())
-            why = "; ".join(task.dropped)
-            without = f" ({dropped} left out: {why})" if dropped else ""
+            without = f" ({dropped} left out: {'; '.join(task.dropped)})" if dropped else ""
             say(f"{task.name}: {len(task.units)} of {len(task.units) + dropped} units{without}", err=True)
     return tasks, left_out
 
@@ -77,3 +68,45 @@ def predicts(model: Any) -> bool:
     from interp.model.positions import looks_back_only
 
     return looks_back_only(model) and why_no_head(model) is None
+
+
+def corpus_of(data: Sequence[str], named: Sequence[str] | None = None, options: str = "--data") -> "Corpus":
+    """The treebank of these files, counted before a model is loaded, so that what is wrong with it is told at once.
+
+    Args:
+        data: Files, or names of texts that are in none.
+        named: All that the command names: twice the same would count twice, or choose what is tested on itself. None
+            for `data`.
+        options: Where they are named, for the message.
+
+    Raises:
+        InputError: A file is named twice.
+        TaskError: A file cannot be read.
+    """
+    from interp.tasks.corpus import Corpus, is_named
+
+    seen = set()
+    for source in data if named is None else named:
+        place = source if is_named(source) else Path(source).expanduser().resolve()
+        if place in seen:
+            raise InputError(f"{source}: expected different files for {options}, got it twice; leave one out")
+        seen.add(place)
+    return Corpus.of(data)
+
+
+def corpus_with(data: Sequence[str], feature: str) -> "Corpus":
+    """The treebank, some of whose words have the feature.
+
+    Raises:
+        InputError: A file is named twice, or no word has the feature; what there is is told.
+        TaskError: A file cannot be read.
+    """
+    from interp.tasks.features import features_in
+
+    corpus = corpus_of(data)
+    if any(feature in features_in([document]) for document in corpus):
+        return corpus
+    raise InputError(
+        f"feature {feature!r} does not occur in the {len(corpus.contents.documents)} documents of --data"
+        f"{among(feature, features_in(corpus))}"
+    )

@@ -1,26 +1,161 @@
-"""How does a command measure? As its options say: who does it, and where what is measured is kept."""
+"""How a command measures: which model, who computes, and where what is measured is kept and written."""
 
+import ctypes
 import logging
 import os
+import shlex
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from interp.cli.options import ExecutorName
 from interp.cli.saying import say, say_lines
 from interp.errors import InputError
 
 if TYPE_CHECKING:
+    from interp.report.sections import Page
     from interp.runs.executors import Executor
     from interp.runs.run import Run
+
+ExecutorName = Literal["local", "processes", "ray"]
+PAGE = "report.html"
+M_MMAP_THRESHOLD = -3
+SMALLEST_FREED = 128 * 1024
 
 kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
 """The folder of runs where the present command keeps what is complete."""
 answer_due: ContextVar[bool] = ContextVar("answer_due", default=False)
 """Whether the present command was asked for one JSON object, and has not printed it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What commands that measure have in common; made when the command begins.
+
+    Attributes:
+        model: A folder or checkpoint file, a hub name, bridge:NAME (by TransformerLens), or an embedded model; None for
+            the embedded default.
+        device: cpu, cuda or auto.
+        dtype: float32, bfloat16, float16 or float64.
+        threads: CPU threads; another number gives other last bits.
+        processes: Workers that measure at the same time, each with --threads; they come to the same numbers as one.
+        executor: Who measures: local (this process), processes (of this machine) or ray (a cluster; see --address);
+            None for processes where --processes is above 1.
+        address: Of a Ray cluster, such as auto; None for a new one on this machine.
+        gpus: Of every worker of a Ray cluster; a share lets several use one; None for 1 unless --device is cpu.
+        runs: Folder of runs, where what is measured is kept at once: the same question goes on, or finds its answer;
+            None for $INTERP_RUNS, or ~/.local/share/interp/runs.
+        fresh: Measure anew what is known already; the old answer holds until then.
+        out: Folder for a page, tables and figures; an older report there is replaced.
+        as_json: Print one JSON object instead of text.
+    """
+
+    model: str | None = None
+    device: str = "cpu"
+    dtype: str = "float32"
+    threads: int = 1
+    processes: int = 1
+    executor: ExecutorName | None = None
+    address: str | None = None
+    gpus: float | None = None
+    runs: Path | None = None
+    fresh: bool = False
+    out: Path | None = None
+    as_json: bool = False
+    started: float = field(init=False, default_factory=time.perf_counter)
+
+    def run(self) -> "Run":
+        """Where what is measured is kept, and who measures; what cannot be written is refused before anything loads.
+
+        Raises:
+            ConfigError: As ``who``.
+            InputError: As ``who``.
+            OutputError: The folder of runs, or ``--out``, cannot be used.
+        """
+        from interp.report.folder import check_output
+        from interp.runs.run import Run
+
+        if self.out is not None:
+            check_output(self.out)
+        who, root = self.who(), _root(self.runs)
+        kept_in.set(root)
+        return Run(root, who, self.fresh, {"command": sys.argv[1:], "folder": os.getcwd()})
+
+    def who(self) -> "Executor":
+        """Who computes; a worker of a Ray cluster has a GPU unless it computes on its CPU.
+
+        Raises:
+            ConfigError: No such device on this machine.
+            InputError: Options that do not go together, or more processes than CPUs.
+        """
+        from interp.runs.executors import Local, Processes
+
+        chosen = self.executor or ("processes" if self.processes > 1 else "local")
+        if chosen == "ray":
+            from interp.cluster.ray import Ray
+            from interp.model.devices import resolve_device
+
+            on_gpu = self.gpus is None and resolve_device(self.device).type != "cpu"
+            return Ray(self.processes, address=self.address, gpus=1 if on_gpu else self.gpus)
+        if self.address is not None or self.gpus is not None:
+            raise InputError("--address and --gpus: expected them with --executor ray; add that, or leave them out")
+        if chosen == "local" and self.processes > 1:
+            raise InputError(
+                f"--executor local: expected one process, got --processes {self.processes}; leave one of them out"
+            )
+        cpus = os.cpu_count() or 1
+        if self.processes > cpus:
+            raise InputError(f"--processes: expected at most {cpus}, the CPUs of this machine, got {self.processes}")
+        return Local() if chosen == "local" else Processes(self.processes)
+
+    def load(self, name: str | None = None) -> Any:
+        """The model, or another by its name, with a tokenizer to encode tasks."""
+        from interp.cli.loading import load_for_tasks
+
+        return load_for_tasks(name or self.model, device=self.device, dtype=self.dtype, threads=self.threads)
+
+    def save(self, result: Any, **more: Any) -> Path | None:
+        """Write the result's folder, where one is asked for."""
+        return None if self.out is None else result.save(self.out, command=typed(), **more)
+
+    def left(self, folder: Path | None) -> dict[str, Any]:
+        """What every JSON has: the folder and the page in it, null without --out, and the seconds."""
+        places = {"folder": folder, "page": None if folder is None else folder / PAGE}
+        return {
+            **{name: place and str(place) for name, place in places.items()},
+            "seconds": seconds_since(self.started),
+        }
+
+    def tell(self, page: "Page", folder: Path | None) -> None:
+        """Print what was found, and where its page is."""
+        from interp.cli.terminal import print_page
+
+        print_page(page)
+        if folder is not None:
+            say(f"{folder / PAGE}  ({seconds_since(self.started):.0f} s)")
+
+
+def typed() -> str:
+    """The command as it was typed."""
+    return shlex.join(["interp", *sys.argv[1:]])
+
+
+def seconds_since(started: float) -> float:
+    """Seconds, to the millisecond."""
+    return round(time.perf_counter() - started, 3)
+
+
+@contextmanager
+def measuring(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Show progress, and warnings in a line each when all is measured; yields the function to tell (done, total)."""
+    from interp.cli import terminal
+
+    with terminal.warnings_as_lines(), terminal.progress_bar(name) as progress:
+        yield progress
 
 
 def interrupted(folder: Path | None = None) -> str:
@@ -67,62 +202,14 @@ class _Lines(logging.Handler):
             say_lines("warning", [message])
 
 
-def run_of(
-    runs: Path | None,
-    fresh: bool,
-    *,
-    executor: ExecutorName | None = None,
-    processes: int = 1,
-    address: str | None = None,
-    gpus: float | None = None,
-    device: str = "cpu",
-) -> "Run":
-    """The run that the options ask for.
+def give_back_freed_memory() -> None:
+    """Let the C library keep no freed block of 128 KiB or more, for the rest of this process; it costs some speed.
 
-    Raises:
-        ConfigError: As ``executor_of``.
-        InputError: As ``executor_of``.
-        OutputError: The folder of runs is named and cannot be written.
+    It is for commands with a limit of memory. By itself glibc raises that size to 32 MiB, and a process may hold twice
+    what it uses. Other C libraries are left as they are.
     """
-    from interp.runs.run import Run
-
-    who = executor_of(executor=executor, processes=processes, address=address, gpus=gpus, device=device)
-    root = _root(runs)
-    kept_in.set(root)
-    return Run(root, who, fresh, {"command": sys.argv[1:], "folder": os.getcwd()})
-
-
-def executor_of(
-    *,
-    executor: ExecutorName | None = None,
-    processes: int = 1,
-    address: str | None = None,
-    gpus: float | None = None,
-    device: str = "cpu",
-) -> "Executor":
-    """Who computes, as the options ask; a worker of a Ray cluster has a GPU unless it computes on its CPU.
-
-    Raises:
-        ConfigError: No such device on this machine.
-        InputError: Options that do not go together, or more processes than CPUs.
-    """
-    from interp.runs.executors import Local, Processes
-
-    chosen = executor or ("processes" if processes > 1 else "local")
-    if chosen != "ray" and (address is not None or gpus is not None):
-        raise InputError("--address and --gpus: expected them with --executor ray; add that, or leave them out")
-    if chosen == "ray":
-        from interp.cluster.ray import Ray
-        from interp.model.devices import resolve_device
-
-        gpus = 1 if gpus is None and resolve_device(device).type != "cpu" else gpus
-        return Ray(processes, address=address, gpus=gpus)
-    if chosen == "local" and processes > 1:
-        raise InputError(f"--executor local: expected one process, got --processes {processes}; leave one of them out")
-    cpus = os.cpu_count() or 1
-    if processes > cpus:
-        raise InputError(f"--processes: expected at most {cpus}, the CPUs of this machine, got {processes}")
-    return Local() if chosen == "local" else Processes(processes)
+    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "mallopt"):
+        library.mallopt(M_MMAP_THRESHOLD, SMALLEST_FREED)
 
 
 def _root(given: Path | None) -> Path | None:

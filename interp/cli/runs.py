@@ -3,17 +3,17 @@
 import os
 import shlex
 import sys
-import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
-from interp.cli.answers import seconds_since
+from interp.cli.generated import Fields
 from interp.cli.hints import Told, after_looking, after_run, after_runs, say_next
-from interp.cli.options import JsonOption, RunsOption
-from interp.cli.run_words import in_words
+from interp.cli.options import LEFT
+from interp.cli.running import Work, seconds_since
 from interp.cli.saying import say
 from interp.errors import InputError, LoadError
 
@@ -24,45 +24,42 @@ KeyArgument = Annotated[
     str, typer.Argument(help="The run's key, or its first digits, as `interp runs ls` has it.", metavar="KEY")
 ]
 
+Where = Annotated[Work, Fields(only=("runs", "as_json"))]
 RESUMABLE = ("ablate", "patch", "heads", "head", "attend", "probe", "calibrate")
 
 
-def ls(runs: RunsOption = None, as_json: JsonOption = False) -> None:
+def ls(work: Where) -> None:
     """What has been measured? The runs that are kept, the latest first."""
-    from interp.cli.terminal import print_json
+    from interp.cli.terminal import print_json, print_table
     from interp.runs.catalogue import runs_in
+    from interp.runs.root import root_of
 
-    root = _root(runs)
+    root = root_of(work.runs)
     known = runs_in(root)
     rows = [_facts(each) for each in known]
-    if as_json:
+    if work.as_json:
         print_json({"folder": str(root), "runs": rows})
         return
     if not rows:
         say(f"no runs in {root}")
         return
-    from rich.table import Table
-
-    from interp.cli.terminal import console, verbatim
-
-    table = Table("key", "asked", "state", "parts", "MB", "begun", box=None, padding=(0, 2, 0, 0))
+    lines = []
     for row in rows:
-        asked = row["asked"] or f"see `interp runs verify {row['key']}{_where(runs)}`"
-        numbers = (_parts(row), f"{row['bytes'] / 1e6:.1f}", row["begun"])
-        table.add_row(row["key"], verbatim(asked), row["state"], *numbers)
-    console().print(table)
-    say_next(after_runs(map(_told, known), runs))
+        asked = row["asked"] or f"see `interp runs verify {row['key']}{_where(work.runs)}`"
+        lines.append((row["key"], asked, row["state"], _parts(row), f"{row['bytes'] / 1e6:.1f}", row["begun"]))
+    print_table(("key", "asked", "state", "parts", "MB", "begun"), lines)
+    say_next(after_runs(map(_told, known), work.runs))
 
 
-def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
+def show(key: KeyArgument, work: Where) -> None:
     """What was this run asked? By what program it is computed, too, and how far it is."""
     from interp.cli.terminal import print_json
 
-    run = _found(key, runs)
+    run = _found(key, work.runs)
     record = run.opened().record
     facts = _facts(run)
     more = {"asked_of": dict(record.asked), "about": dict(record.about)}
-    if as_json:
+    if work.as_json:
         print_json({**facts, "folder": str(run.folder), **more})
         return
     command = _command_of(record.about)
@@ -75,7 +72,7 @@ def show(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False)
     for name, value in more.items():
         say(f"{name}:")
         _say_inner(value, 1)
-    say_next(after_run(_told(run), runs))
+    say_next(after_run(_told(run), work.runs))
 
 
 def _say_inner(given: dict[str, Any], depth: int) -> None:
@@ -90,19 +87,19 @@ def _say_inner(given: dict[str, Any], depth: int) -> None:
 
 
 def verify(
+    work: Where,
     key: Annotated[str | None, typer.Argument(help="One run; all of them without.", metavar="KEY")] = None,
-    runs: RunsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Is it as it was written? Every byte of a run, or of all, is compared."""
     from interp.cli.terminal import print_json
     from interp.runs.catalogue import runs_in
+    from interp.runs.root import root_of
 
-    chosen = runs_in(_root(runs)) if key is None else [_found(key, runs)]
+    chosen = runs_in(root_of(work.runs)) if key is None else [_found(key, work.runs)]
     damage = {each.key: each.damage() for each in chosen}
     hurt = {name: found for name, found in damage.items() if found}
     others = [each for each in chosen if each.state == "other version"]
-    if as_json:
+    if work.as_json:
         told = {"damaged": hurt, "other_version": [each.key for each in others]}
         print_json({"runs": len(chosen), **told})
     else:
@@ -112,36 +109,37 @@ def verify(
     if hurt:
         raise LoadError(
             f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join([*hurt][:5])}; what is damaged is made anew by "
-            f"`interp runs resume KEY{_where(runs)}`, or where a manifest.json is damaged by giving the command again"
+            f"`interp runs resume KEY{_where(work.runs)}`, or where a manifest.json is damaged by giving the command "
+            "again"
         )
     if others:
         raise LoadError(
             f"{len(others)} of {len(chosen)} runs are in the format of another version of interp, which can check "
-            f"them: {', '.join(each.key for each in others[:5])}; `interp runs rm KEY{_where(runs)}` removes one"
+            f"them: {', '.join(each.key for each in others[:5])}; `interp runs rm KEY{_where(work.runs)}` removes one"
         )
-    if not as_json:
-        say_next(after_runs(map(_told, chosen), runs))
+    if not work.as_json:
+        say_next(after_runs(map(_told, chosen), work.runs))
 
 
 def export(
     key: KeyArgument,
-    out: Annotated[Path, typer.Option(help="The CSV file; one that is there is replaced.", metavar="FILE")],
+    out: Annotated[
+        Path, typer.Option(help="The CSV file; one that is there is replaced.", metavar="FILE", rich_help_panel=LEFT)
+    ],
+    work: Where,
     table: Annotated[
         str | None,
         typer.Option(help="Which of its tables.", show_default="the one with a row for each effect", metavar="NAME"),
     ] = None,
-    runs: RunsOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """What are the numbers? A finished run's table as CSV."""
     from interp.cli.terminal import print_json
     from interp.report.folder import absolute, os_errors_of
 
-    started = time.perf_counter()
     path = absolute(out, "output file")
     if path.is_dir():
         raise InputError(f"output file {path}: expected a file, got a folder; name a file in it")
-    frame = _found(key, runs).table(table)
+    frame = _found(key, work.runs).table(table)
     draft = path.with_name(f".{path.name}.partial")
     with os_errors_of(path, "output file"):
         try:
@@ -149,18 +147,18 @@ def export(
             os.replace(draft, path)
         finally:
             draft.unlink(missing_ok=True)
-    if as_json:
-        print_json({"file": str(path), "rows": len(frame), "seconds": seconds_since(started)})
+    if work.as_json:
+        print_json({"file": str(path), "rows": len(frame), "seconds": seconds_since(work.started)})
     else:
         say(f"{path}  ({len(frame):,} rows)")
         say_next(after_looking(None))
 
 
-def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = False) -> None:
+def resume(ctx: typer.Context, key: KeyArgument, work: Where) -> None:
     """Will it go on? What a run was asked is asked again, in the same folder: it goes on where it ended."""
     from interp.runs.fresh import asked_together
 
-    run = _found(key, runs)
+    run = _found(key, work.runs)
     command, folder = _begun_by(run)
     run.opened().mend()
     say(f"{shlex.join(['interp', *command])}  (in {folder})", err=True)
@@ -168,15 +166,15 @@ def resume(key: KeyArgument, runs: RunsOption = None, as_json: JsonOption = Fals
     root, generation = run.folder.parent, run.opened().record.generation
     command = [command[0], "--fresh", *command[1:]] if generation else command
     os.environ["INTERP_RUNS"] = str(root)
-    if as_json and "--json" not in command:
+    if work.as_json and "--json" not in command:
         command = [*command, "--json"]
     sys.argv[1:] = command  # what runs that it begins are said to be begun by
-    try:
-        with asked_together(root, generation):
-            click.get_current_context().find_root().command.main(command, prog_name="interp")
-    except SystemExit as done:
-        if done.code:
-            raise
+    with asked_together(root, generation):
+        try:
+            ctx.find_root().command.main(command, prog_name="interp")
+        except SystemExit as done:  # within the block, which a command that has ended well completes
+            if done.code:
+                raise
     if run.state != "finished":
         raise InputError(
             f"run {run.key}: its command asks another question by now, which was answered: what it names (a model, a "
@@ -223,21 +221,20 @@ def rm(
         list[str],
         typer.Argument(help="Keys of runs, or their first digits, as `interp runs ls` has them.", metavar="KEY..."),
     ],
-    runs: RunsOption = None,
-    as_json: JsonOption = False,
+    work: Where,
 ) -> None:
     """Is it needed no more? Removes runs, and what they measured."""
-    chosen = {run.key: run for run in [_found(key, runs) for key in keys]}
+    chosen = {run.key: run for run in [_found(key, work.runs) for key in keys]}
     for run in chosen.values():
         run.remove()
-        if not as_json:
+        if not work.as_json:
             say(f"removed {run.folder}")
-    if as_json:
+    if work.as_json:
         from interp.cli.terminal import print_json
 
         print_json({"removed": [str(run.folder) for run in chosen.values()]})
     else:
-        say_next(after_runs([], runs))
+        say_next(after_runs([], work.runs))
 
 
 def _parts(row: dict[str, Any]) -> str:
@@ -289,17 +286,11 @@ def _require_this_program(run: "KnownRun") -> None:
         )
 
 
-def _root(given: Path | None) -> Path:
-    """The folder of runs."""
-    from interp.runs.root import root_of
-
-    return root_of(given)
-
-
 def _found(key: str, runs: Path | None) -> "KnownRun":
     from interp.runs.catalogue import find_run
+    from interp.runs.root import root_of
 
-    return find_run(_root(runs), key)
+    return find_run(root_of(runs), key)
 
 
 def _facts(run: "KnownRun") -> dict[str, Any]:
@@ -313,3 +304,46 @@ def _facts(run: "KnownRun") -> dict[str, Any]:
         "bytes": run.n_bytes,
         "begun": run.begun.strftime("%Y-%m-%d %H:%M"),
     }
+
+
+def in_words(asked: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """What a run was asked, in a line, and the model that it was asked of, as its manifest has it: anybody's, too."""
+    with suppress(KeyError, TypeError, AttributeError, IndexError):
+        said = _WORDS[asked["kind"]](asked)
+        return said if "model" not in about else f"{said}, on {about['model']}"
+    return "something else"
+
+
+def _sweep(asked: Mapping[str, Any]) -> str:
+    how = " + ".join({each.split(" ")[0]: 0 for each in asked["replacements"]})
+    cells = f"{asked['n_cells']} cell{'' if asked['n_cells'] == 1 else 's'}"
+    return f"{asked['task']}: {cells} at {' + '.join(asked['sites'])}, {how}"
+
+
+def _heads(asked: Mapping[str, Any]) -> str:
+    siblings = len(asked["models"]) - 1
+    return f"heads: {_tasks(asked)}" + (f", and {siblings} siblings" if siblings else "")
+
+
+def _head(asked: Mapping[str, Any]) -> str:
+    return f"{'cards of heads' if 'head' not in asked else 'head ' + asked['head']}: {_tasks(asked)}"
+
+
+def _tasks(asked: Mapping[str, Any]) -> str:
+    return ", ".join(each["task"] for each in asked["tasks"])
+
+
+def _relations(asked: Mapping[str, Any]) -> str:
+    names = list(dict.fromkeys(each[0] for each in asked["relations"]))
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "sweep": _sweep,
+    "heads": _heads,
+    "head": _head,
+    "attend": lambda asked: f"attend: {_relations(asked)}",
+    "attention to related words": lambda asked: f"attention counted: {_relations(asked)}",
+    "probe": lambda asked: f"probe: {asked['feature']} at {asked['site']}",
+    "calibration": lambda asked: f"calibration: {asked['jobs']} jobs",
+}

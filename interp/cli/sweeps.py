@@ -1,117 +1,109 @@
-"""What ``interp ablate`` and ``interp patch`` have in common: how a finished sweep is saved and shown."""
+"""``interp ablate`` and ``interp patch``: what a task loses without a component, and where its answer travels."""
 
-import shlex
-import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interp.cli.answers import left, page_line
 from interp.cli.exits import INTERRUPTED
-from interp.cli.running import interrupted
+from interp.cli.generated import Fields
+from interp.cli.hints import after_sweep, say_next
+from interp.cli.options import TaskOption, UnequalOption, require_no_layers
+from interp.cli.running import Work, give_back_freed_memory, interrupted, measuring
 from interp.cli.saying import say
-from interp.cli.terminal import console, print_json, records, verbatim
-from interp.report.folder import plain
-from interp.report.sweep_cells import Swept, strongest_first
-from interp.report.sweep_sentences import (
-    at_chance,
-    done,
-    evidence,
-    findings,
-    nothing_changed,
-    partial_sentence,
-    task_name,
-    unchanged,
-)
-from interp.report.words import or_dash
-from interp.result import Result
+from interp.errors import InputError
+from interp.options import AblateOptions, PatchOptions, SweepOptions
+
+if TYPE_CHECKING:
+    from interp.report.sweep_cells import Swept
 
 _SHOWN = 10
 _HEADLINE = ("effect", "low", "high", "p_adjusted", "value", "accuracy_intervened", "status")
 
 
-def save(result: Result, out: Path | None) -> Path | None:
-    """Write the sweep's folder, where one is asked for."""
-    if out is None:
-        return None
-    return result.save(out, command=shlex.join(["interp", *sys.argv[1:]]))
+def ablate(
+    task: TaskOption,
+    asked: Annotated[AblateOptions, Fields(without=("sets",))],
+    work: Work,
+    unequal_lengths: UnequalOption = False,
+) -> None:
+    """What does a task lose without a head? Or without an MLP, a neuron, a site: each effect with its interval."""
+    heads = ", ".join(f"{layer}.{head}" for layer, head in asked.heads or ())
+    named = [f"--head {heads}"] * bool(heads) + [f"--components {asked.components}"] * (asked.components != "heads")
+    if named and (asked.site is not None or asked.by is not None):
+        raise InputError(f"{named[0]}: expected none beside --site or --by; leave one of them out")
+    if len(named) > 1:
+        raise InputError(f"{named[0]}: expected it with --components heads, got {asked.components}; leave one out")
+    require_no_layers(asked.heads, asked.layers)
+    run = work.run()
+    from interp.methods.ablation import ablate as measure
+
+    _sweep("ablate", measure, task, asked, work, unequal_lengths=unequal_lengths, run=run)
 
 
-def end(frames: Swept, folder: Path | None, started: float) -> None:
-    """Say where the report is, and what speaks against it; an interrupted sweep ends with its own exit code."""
-    if at_chance(frames):
-        say(f"warning: {at_chance(frames)}", err=True)
-    if folder is not None:
-        say(page_line(folder, started))
-    exit_if_partial(frames)
+def patch(task: TaskOption, asked: PatchOptions, work: Work, unequal_lengths: UnequalOption = False) -> None:
+    """Where does the answer travel? Activations patched between clean and corrupted prompts, cell by cell."""
+    run = work.run()
+    from interp.methods.patching import patch as measure
+
+    _sweep("patch", measure, task, asked, work, unequal_lengths=unequal_lengths, run=run)
 
 
-def exit_if_partial(frames: Swept) -> None:
-    """End the command as interrupted, where the sweep was, and say what becomes of it.
+def _sweep(
+    name: str,
+    measure: Callable[..., Any],
+    task: str,
+    asked: SweepOptions,
+    work: Work,
+    *,
+    unequal_lengths: bool,
+    run: Any,
+) -> None:
+    """Measure, and say what was found; an interrupted sweep ends with its own exit code."""
+    if asked.memory_budget is not None:
+        give_back_freed_memory()
+    from interp.cli.terminal import print_json
+    from interp.methods.task_arguments import as_predicted
+    from interp.report.sections import page_of
+    from interp.report.sweep_cells import swept
 
-    Raises:
-        Exit: With code 130.
-    """
+    loaded, drawn = work.load(), {"n": asked.n, "seed": asked.seed, "metric": asked.metric}
+    given = as_predicted(task, loaded, **drawn, unequal_lengths=unequal_lengths)  # type: ignore[arg-type]
+    with measuring(name) as progress:
+        result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
+        frames = swept(result)
+        found: Any = _numbers(frames) if work.as_json else page_of(result)
+    folder = work.save(result)
+    if work.as_json:
+        print_json({"task": task, **asked.asked(), **found, **work.left(folder)})
+    else:
+        work.tell(found, folder)
     if not frames.complete:
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)
+    if not work.as_json:
+        say_next(after_sweep(frames, given, work.model, asked.metric))
 
 
-def facts(frames: Swept, folder: Path | None, started: float) -> dict[str, Any]:
-    """What the JSON of every sweep has: whether it is whole, where it lies, and how long it took."""
-    first = records(frames.runs)[0]
+def _numbers(frames: "Swept") -> dict[str, Any]:
+    """A sweep's headline numbers: of one head all that are known, of several cells the strongest."""
+    from interp.cli.terminal import records
+    from interp.hashing import plain
+    from interp.report.sweep_cells import strongest_first
+
+    runs = records(frames.runs)
+    whole = {"above_chance": runs[0]["above_chance"], "complete": frames.complete, "examples": frames.n_measured}
+    whole |= {"metric": frames.metric}
+    if len(frames.summary) == 1 and frames.labels == ("layer", "head"):
+        return records(frames.summary)[0] | whole
+    cells = frames.cells
+    shares = ("normalised", "normalised_low", "normalised_high") if frames.patched else ()
     return {
-        "above_chance": first["above_chance"],
-        "complete": frames.complete,
-        "examples": frames.n_measured,
-        **left(folder, started),
+        **whole,
+        "cells": len(cells),
+        "beyond_correction": int((cells["found"] != "").sum()),
+        "strongest": records(strongest_first(cells).head(_SHOWN)[[*frames.labels, *shares, *_HEADLINE]]),
+        "runs": runs,
+        **{name: plain(frames.provenance.get(name)) for name in ("screen", "audit")},
     }
-
-
-def print_sweep_json(frames: Swept, asked: dict[str, Any], folder: Path | None, started: float) -> None:
-    """Print a sweep's headline numbers as one JSON object."""
-    normalised = ("normalised", "normalised_low", "normalised_high") if frames.patched else ()
-    strongest = strongest_first(frames.cells).head(_SHOWN)[[*frames.labels, *normalised, *_HEADLINE]]
-    print_json(
-        {
-            **asked,
-            "cells": len(frames.cells),
-            "beyond_correction": int((frames.cells["found"] != "").sum()),
-            "strongest": records(strongest),
-            "runs": records(frames.runs),
-            **{name: plain(frames.provenance.get(name)) for name in ("screen", "audit")},
-            **facts(frames, folder, started),
-        }
-    )
-
-
-def print_sweep(frames: Swept) -> None:
-    """Print a sweep's strongest cells as a table, with what was found in sentences."""
-    say(f"{task_name(frames)}: {done(frames)}\n{evidence(frames)}")
-    if partial_sentence(frames):
-        say(partial_sentence(frames))
-    for sentence in unchanged(frames):
-        say(sentence)
-    say()
-    console().print(_table(frames))
-    for sentence in (*findings(frames), *nothing_changed(frames)):
-        say(f"- {sentence}")
-
-
-def _table(frames: Swept) -> Any:
-    from rich.table import Table
-
-    shown = strongest_first(frames.cells).head(_SHOWN)
-    quantity = "share" if frames.patched else "effect"
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("cell" if len(shown) == len(frames.cells) else f"strongest of {len(frames.cells)}")
-    for heading in (quantity, "95 % interval", "adjusted p", "accuracy"):
-        table.add_column(heading, justify="right")
-    for row in records(shown):
-        interval = f"{or_dash(row['shown_low'])} to {or_dash(row['shown_high'])}"
-        if row["shown_low"] is None:
-            interval = row["state"] or "—"
-        numbers = (or_dash(row["shown"]), interval, or_dash(row["p_adjusted"], 3), or_dash(row["accuracy_intervened"]))
-        table.add_row(verbatim(row["name"]), *numbers)
-    return table

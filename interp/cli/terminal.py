@@ -6,13 +6,14 @@ On a terminal progress is a bar; elsewhere a line a minute, without escape codes
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from interp.cli.running import answer_due
@@ -37,7 +38,18 @@ def print_page(page: "Page") -> None:
 
     out = console(highlight=False)
     for line in lines_of(page):
-        out.print(verbatim(line) if isinstance(line, str) else line)
+        if isinstance(line, str):  # a sentence is one line, however long
+            say(line)
+        else:
+            out.print(line)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, spaced: bool = False) -> None:
+    """Print a table of texts on standard output, with an empty line between rows where they are ``spaced``."""
+    table = Table(*headings, box=None, padding=(0, 2, int(spaced), 0))
+    for row in rows:
+        table.add_row(*map(verbatim, row))
+    console().print(table)
 
 
 @contextmanager

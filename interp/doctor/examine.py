@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Literal
 
 import interp
 from interp.errors import plain
-from interp.runs.root import root_of
 
 if TYPE_CHECKING:
     import torch
@@ -212,6 +211,8 @@ def _multiplies(device: "torch.device", says: str) -> Finding:
 
 def runs_folder() -> Iterator[Finding]:
     """Whether results can be kept, and how much room there is."""
+    from interp.runs.root import root_of  # which needs torch
+
     root = root_of(None)
     place = next(each for each in (root, *root.parents) if each.exists())
     try:

@@ -75,8 +75,8 @@ def _sections(shown: Swept, call: str) -> list[Section]:
     if len(shown.cells) <= MOST_DRAWN:
         draw = greedy_figure if call == "greedy" else sweep_figure
         found.append(Picture("", call, partial(draw, shown), title(shown)))
-    said = [f"{_capital(done(shown))}: {evidence(shown)}.", *findings(shown), *nothing_changed(shown)]
-    found.append(Sentences("Findings", said, unchanged(shown)))
+    said = [f"{_capital(done(shown))}: {evidence(shown)}.", *unchanged(shown), *findings(shown)]
+    found.append(Sentences("Findings", [*said, *nothing_changed(shown)]))
     found.append(_table(shown))
     found.append(Facts("What was asked", _asked(shown)))
     found.append(Facts("How to read this", _reading(shown)))

@@ -1,16 +1,18 @@
-"""What a terminal shows of a result: the cautions, the sentences and the first table of its page."""
+"""What a terminal shows of a result: the cautions, the sentences with their facts, and the first table of its page."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from interp.report.sections import Page, Sentences, Table
+from interp.report.sections import Facts, Page, Sentences, Table
 from interp.report.tables import rows_of
 from interp.report.words import legible
 
-MOST_ROWS = 10
+MOST_ROWS, WIDTH, GAP = 10, 80, 2
+"""Of a table; what is left out stands in the page."""
 
 
 def lines_of(page: Page) -> Iterator[str | RichTable]:
@@ -26,6 +28,8 @@ def lines_of(page: Page) -> Iterator[str | RichTable]:
             if section.note:
                 yield section.note
             said = True
+        if isinstance(section, Facts) and not section.heading:  # of the sentences before
+            yield from (f"{name}: {text}" for name, text in section.pairs)
         if section is table and table is not None:
             yield _table(table)
     if not said and table is None:
@@ -34,11 +38,16 @@ def lines_of(page: Page) -> Iterator[str | RichTable]:
 
 def _table(section: Table) -> Any:
     n_shown = min(len(section.frame), MOST_ROWS)
-    first, *rest = (column.title for column in section.columns)
-    table = RichTable(box=None, padding=(0, 2, 0, 0))
-    table.add_column(first if n_shown == section.n else f"{n_shown} of {section.n}")
-    for heading in rest:
-        table.add_column(heading, justify="right")
-    for row in rows_of(section.frame.head(MOST_ROWS), section.columns):
-        table.add_row(*(Text(legible(cell.text)) for cell in row))
+    texts = [[legible(cell.text) for cell in row] for row in rows_of(section.frame.head(MOST_ROWS), section.columns)]
+    titles = [column.title for column in section.columns]
+    if n_shown < section.n:
+        titles[0] = f"{n_shown} of {section.n}"
+    # Headings fold between their words, numbers do not.
+    widths = [max(map(len, ["", *title.split(), *cells])) for title, *cells in zip(titles, *texts, strict=True)]
+    n_columns = max(1, sum(total <= WIDTH for total in accumulate(width + GAP for width in widths)))
+    table = RichTable(box=None, padding=(0, GAP, 0, 0))
+    for title, width in list(zip(titles, widths, strict=True))[:n_columns]:
+        table.add_column(title, justify="right" if table.columns else "left", width=width)
+    for row in texts:
+        table.add_row(*map(Text, row[:n_columns]))
     return table

@@ -24,8 +24,8 @@ def calls(monkeypatch):
         noted.setdefault("tasks", []).append((name, options))
         return a_task(name)
 
-    def heads(_model, tasks, *, progress, **options):
-        noted["heads"] = ([task.name for task in tasks], options)
+    def heads(_model, tasks, asked, *, progress, **more):
+        noted["heads"] = ([task.name for task in tasks], asked, more)
         progress(1, 2)
         progress(2, 2)
         return REPORT
@@ -35,19 +35,19 @@ def calls(monkeypatch):
         progress(1, 1)
         return (made_up_card(),)
 
-    def ablate(_model, task, *, progress, **options):
-        noted["ablate"] = (task.name, options)
+    def ablate(_model, task, asked, *, progress, run):
+        noted["ablate"] = (task.name, asked, run)
         progress(1, 1)
-        heads = options.get("heads") or [(layer, head) for layer in range(2) for head in range(2)]
+        heads = asked.heads or [(layer, head) for layer in range(2) for head in range(2)]
         layers, numbers = (sorted(set(each)) for each in zip(*heads, strict=True))
-        metric = options["metric"] or "logit_difference"
-        return ablation({"layer": layers, "head": numbers}, metric=metric, replacement=options["kind"])
+        metric = asked.metric or "logit_difference"
+        return ablation({"layer": layers, "head": numbers}, metric=metric, replacement=asked.replacement)
 
-    def patch(_model, task, *, progress, **options):
-        noted["patch"] = (task.name, options)
+    def patch(_model, task, asked, *, progress, run):
+        noted["patch"] = (task.name, asked, run)
         progress(1, 1)
         values = {"layer": range(2), "head": range(2), "pos": ("BOS", "related", "last")}
-        return patching({axis: values[axis] for axis in options["by"]}, direction=options["direction"])
+        return patching({axis: values[axis] for axis in asked.by}, direction=asked.direction)
 
     monkeypatch.setattr("interp.model.loading.load_model", load_model)
     monkeypatch.setattr("interp.tasks.catalogue.load_task", load_task)
@@ -59,9 +59,31 @@ def calls(monkeypatch):
 
 
 @pytest.fixture
+def real(calls, monkeypatch):
+    """Takes the fakes away."""
+    assert calls == {}
+    monkeypatch.undo()
+
+
+@pytest.fixture
 def run():
     """The command line with these arguments."""
     return lambda *arguments: CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+@pytest.fixture
+def refused(run):
+    """Bad input or usage is one line on standard error, exit code 2, and nothing on standard output; the line."""
+
+    def given(*arguments):
+        result = run(*arguments)
+        assert result.exit_code == 2, result.output
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+        assert result.stdout == ""
+        return result.stderr.removeprefix("error: ")
+
+    return given
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ PROVENANCE = {
     "components": "heads",
     "seed": 0,
     "complete": True,
+    "n_asked": 30,
+    "dropped": {"answers of several tokens": 3},
     "audit": {"cells": 2, "rows": 8, "largest_difference": 1e-7, "tolerance": 1e-4},
 }
 UNITS = 30

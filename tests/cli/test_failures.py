@@ -59,7 +59,7 @@ def test_a_model_without_a_tokenizer_is_told_how_to_get_one(calls, run, monkeypa
     [
         ("heads --out r --n abc", "'--n'"),
         ("heads --out r --nonsense", "--nonsense"),
-        ("ablate --task agreement --replacement magic", "'magic' is not one of 'mean'"),
+        ("ablate --task agreement --replacement magic", "'magic' is not one of 'zero'"),
         ("heads", "Missing option '--out'"),
         ("nonsense", "No such command 'nonsense'"),
         ("--nonsense", "No such option: --nonsense"),
@@ -111,6 +111,7 @@ def test_whoever_reads_along_may_stop():
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as begun:
         begun.stdout.close()
         assert begun.stderr.read() == ""
+        assert begun.wait() == 141, "as a shell says it of a program that a closed pipe ends"
 
 
 def test_a_bug_of_ours_is_not_hidden(fail_with, run, tmp_path):

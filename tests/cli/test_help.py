@@ -9,7 +9,6 @@ from parsed import commands, parsed
 
 from interp.cli.examples import EXAMPLES
 from interp.cli.exits import MEANINGS
-from interp.cli.headings import HEADINGS
 
 COMMANDS = commands()
 
@@ -44,13 +43,6 @@ def test_what_could_not_be_typed_is_found():
         parsed("interp tasks --nonsense")
     with pytest.raises(Exception, match="'magic' is not one of"):
         parsed("interp ablate --task ioi --replacement magic")
-
-
-def test_every_option_stands_under_a_heading_once_and_no_heading_names_another():
-    options = {each.name for command in COMMANDS.values() for each in command.params if each.opts[0].startswith("-")}
-    placed = [name for names in HEADINGS.values() for name in names]
-    assert set(placed) == options | {"help"}
-    assert len(placed) == len(set(placed))
 
 
 def test_the_first_help_lists_the_exit_codes(run):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from fake_evidence import REPORT, TASK
 from fake_sweeps import a_task, ablation, patching
-from interp.cli.sweep_frames import frames_of
+from interp.report.sweep_frames import sweep_frames as frames
 from parsed import parsed
 
 from interp.cli import hints
@@ -27,10 +27,6 @@ def said(result):
     return parsed(line.removeprefix("next: "))
 
 
-def frames(result):
-    return frames_of(result, SimpleNamespace(description="", dropped={}, coverage={}, examples=[]), None)
-
-
 def paired(name, longer=0):
     """A task of one pair, whose words are not tagged."""
     task = a_task(name)
@@ -43,7 +39,7 @@ def judged(**verdicts):
         {"layer": 1, "head": number, "task": "ioi", "verdict": verdict, "n_to_decide": needed}
         for number, (verdict, needed) in enumerate(verdicts.values())
     ]
-    return SimpleNamespace(frame=pd.DataFrame(rows), tasks=pd.DataFrame({"task": ["ioi"], "base_low": [1.0]}))
+    return SimpleNamespace(summary=lambda: pd.DataFrame(rows), tasks=pd.DataFrame({"task": ["ioi"], "base_low": [1.0]}))
 
 
 class TestHeads:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from fake_evidence import REPORT
 from made_up_card import IDLE, made_up_card
 from typer.testing import CliRunner
 
-from interp.cli import app, probes, relations
+from interp.cli import app
 from interp.cli.terminal import print_json, print_page
 from interp.errors import TaskError
 from interp.report.sections import page_of
@@ -52,8 +53,8 @@ def test_the_name_of_a_sweeps_task_is_read(run, monkeypatch, command):
 
 
 def test_the_names_in_a_dossier_are_read(run, monkeypatch, tmp_path):
-    renamed = {name: getattr(REPORT, name).assign(task=HOSTILE) for name in ("frame", "tasks", "examples")}
-    report = SimpleNamespace(**{**vars(REPORT), **renamed})
+    renamed = {name: getattr(REPORT, name).assign(task=HOSTILE) for name in ("cells", "tasks", "examples")}
+    report = replace(REPORT, **renamed)
     monkeypatch.setattr("interp.methods.dossier.heads", lambda *_arguments, **_options: report)
     result = run("heads", "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
@@ -69,10 +70,9 @@ def test_the_names_in_a_card_are_read(capsys):
 
 
 def test_relations_and_features_are_read(capsys):
-    relations.print_text(scoring({(HOSTILE, TO_HEAD): "attends"}), None, 0.0)
-    check(capsys.readouterr().out)
-    probes.print_text(probing(feature=HOSTILE), None, 0.0)
-    check(capsys.readouterr().out)
+    for result in (scoring({(HOSTILE, TO_HEAD): "attends"}), probing(feature=HOSTILE)):
+        print_page(page_of(result))
+        check(capsys.readouterr().out)
 
 
 def test_a_models_name_and_card_are_read(run, monkeypatch, tmp_path):

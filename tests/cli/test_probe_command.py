@@ -2,20 +2,14 @@
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
-from typing import get_args
 
 import pandas as pd
 import pytest
 
 import interp
-from interp.cli import options
-from interp.cli import probe as command
-from interp.options import At, Context, Correction, Pooling, ProbeKind, ProbeOptions
 from interp.tasks.catalogue import load_task
 
 FILES = {
@@ -41,10 +35,8 @@ def drawn(name, n, seed):
 
 
 @pytest.fixture(autouse=True)
-def _real(calls, monkeypatch):
-    """Takes the fakes away; each task is drawn once, which takes longer than probing one head."""
-    assert calls == {}
-    monkeypatch.undo()
+def _real(real, monkeypatch):
+    """Each task is drawn once, which takes longer than probing one head."""
     monkeypatch.setattr("interp.tasks.catalogue.load_task", lambda name, *, n, seed, **_options: drawn(name, n, seed))
 
 
@@ -87,26 +79,11 @@ def provenance(out):
     return json.loads((out / "manifest.json").read_text(encoding="utf-8"))["provenance"]
 
 
-def test_the_choices_and_defaults_are_those_of_the_method():
-    offered = (command.Kind, command.At, options.Context, options.Pooling, options.Correction)
-    assert [get_args(each) for each in offered] == [
-        get_args(each) for each in (ProbeKind, At, Context, Pooling, Correction)
-    ]
-    shown = subprocess.run(
-        [sys.executable, "-m", "interp", "probe", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "200"},
-    ).stdout
-    assert f"[default: {ProbeOptions.min_effect}]" in shown
-
-
 def test_what_was_found_is_said_and_tabled(run):
     result = run(*NUMBER, "--n", 60, "--layer", 2)
     assert result.exit_code == 0, result.output
     text = result.stdout
-    assert text.startswith("Probes: number in z\nModel default\n120 words, 60 clusters")
+    assert text.startswith("Probes: number in z\nModel default\n120 words, 54 clusters")
     lines = text.splitlines()
     (headline,) = [line for line in lines if line.startswith("- Head 2.2 encodes number: 100.0 % of 120 words right")]
     assert any(line.startswith("- Of 4 heads, ") for line in lines[lines.index(headline) :])
@@ -181,15 +158,16 @@ def test_options_reach_the_method(run, tmp_path):
         "--pooling",
         "mean",
         "--cv",
-        3,
+        "3",
         "--min-examples",
-        2,
+        "2",
         "--min-effect",
-        0.2,
+        "0.2",
         "--alpha",
-        0.01,
+        "0.01",
     ]
-    asked += ["--correction", "fdr", "--dtype", "float64", "--kind", "ridge", "--site", "resid_post", "--layer", 2]
+    asked += ["--correction", "fdr", "--dtype", "float64", "--kind", "ridge"]
+    asked += ["--site", "resid_post", "--layer", 2]
     result = run("probe", "--feature", "number", "--task", "agreement", "--n", 12, *asked, "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
     assert "the related word, mean over a word&#39;s tokens" in (tmp_path / "r" / "report.html").read_text(
@@ -271,14 +249,9 @@ def test_stored_activations_are_probed(run, tmp_path):
         ("--feature number --task agreement --out {folder}", "got one with other files (bank.conllu)"),
     ],
 )
-def test_what_is_wrong_is_one_line_before_a_model_is_loaded(run, loads, data, arguments, said):
-    result = run("probe", *arguments.format(data=data, folder=data.parent).split())
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
-    assert said in result.stderr
-    assert result.stderr.count("\n") == 1
+def test_what_is_wrong_is_one_line_before_a_model_is_loaded(refused, loads, data, arguments, said):
+    assert said in refused("probe", *arguments.format(data=data, folder=data.parent).split())
     assert loads == []
-    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(
@@ -341,12 +314,8 @@ def test_a_model_needs_a_tokenizer(run, loads, tmp_path):
         ("--feature x --seed -1", "'--seed'"),
     ],
 )
-def test_options_that_cannot_be_read_are_one_line(run, arguments, said):
-    result = run("probe", *arguments.split())
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
-    assert said in result.stderr
-    assert result.stderr.count("\n") == 1
+def test_options_that_cannot_be_read_are_one_line(refused, arguments, said):
+    assert said in refused("probe", *arguments.split())
 
 
 @pytest.mark.parametrize("target", ["interp.cli.terminal.progress_bar", "interp.report.folder.write_manifest"])

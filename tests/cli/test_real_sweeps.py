@@ -4,37 +4,15 @@ import json
 import subprocess
 import sys
 from contextlib import contextmanager
-from typing import get_args
 
 import pandas as pd
 import pytest
 import torch
 from tiny_models import random_model
 
-from interp.cli import options, patch
-from interp.interventions.intervention import UNWRITTEN
-from interp.methods.ablation import Components
 from interp.model.loading import load_model, save_model
-from interp.model.sites import SITES
-from interp.options import MetricName, ReplacementName
 
-pytestmark = pytest.mark.unchecked
-
-
-@pytest.fixture(autouse=True)
-def _real(calls, monkeypatch):
-    """Takes the fakes away."""
-    assert calls == {}
-    monkeypatch.undo()
-
-
-def test_the_choices_are_those_of_the_methods():
-    from interp.cli.ablate import Components as Offered
-
-    assert set(get_args(options.Metric)) == set(get_args(MetricName))
-    assert set(get_args(options.Ablation)) == set(get_args(ReplacementName))
-    assert set(get_args(Offered)) == set(get_args(Components))
-    assert set(patch.SITES.split(", ")) <= set(SITES) - set(UNWRITTEN)
+pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("real")]
 
 
 @pytest.mark.slow

@@ -8,9 +8,12 @@ import pandas as pd
 import pytest
 from giving_commands import ABLATE, interp
 
+from interp.cli.runs import in_words
 from interp.runs.files import signed
 
 pytestmark = pytest.mark.unchecked
+MODEL = {"model": "mine"}
+TASKS = [{"task": "ioi"}, {"task": "induction"}]
 
 
 def test_they_are_listed_and_shown(runs, folder):
@@ -147,3 +150,27 @@ def test_options_that_do_not_go_together(options, said):
     done = interp(*ABLATE, *options)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"kind": "heads", "models": [{}], "tasks": TASKS}, "heads: ioi, induction, on mine"),
+        ({"kind": "heads", "models": [{}, {}, {}], "tasks": TASKS}, "heads: ioi, induction, and 2 siblings, on mine"),
+        ({"kind": "head", "head": "2.1", "tasks": TASKS}, "head 2.1: ioi, induction, on mine"),
+        ({"kind": "head", "tasks": TASKS}, "cards of heads: ioi, induction, on mine"),
+        ({"kind": "attend", "relations": [[name, "", ""] for name in "aabcde"]}, "attend: a, b, c and 2 more, on mine"),
+        ({"kind": "probe", "feature": "number", "site": "z"}, "probe: number at z, on mine"),
+        ({"kind": "a question of tomorrow"}, "something else"),
+        ({"kind": ["heads"]}, "something else"),
+        ({"kind": "heads", "models": 3}, "something else"),
+        ({"kind": "head", "head": 2, "tasks": TASKS}, "something else"),
+        ({}, "something else"),
+    ],
+)
+def test_what_was_asked_in_words(asked, words):
+    assert in_words(asked, MODEL) == words
+
+
+def test_without_a_model():
+    assert in_words({"kind": "calibration", "jobs": 42}, {}) == "calibration: 42 jobs"

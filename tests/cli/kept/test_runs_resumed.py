@@ -138,7 +138,8 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     listed = {each["asked"]: each for each in json.loads(interp("runs", "ls", "--json").stdout)["runs"]}
     assert set(listed) == {"attend: nsubj, on default", "attention counted: nsubj, on default"}
     key = listed["attend: nsubj, on default"]["key"]
-    for name, columns in ((None, {"layer", "head", "excess"}), ("relations", {"n_pairs", "chance"})):
+    tables = {None: {"layer", "head", "attention"}, "cells": {"layer", "head", "excess"}}
+    for name, columns in {**tables, "relations": {"n_pairs", "chance"}}.items():
         table = () if name is None else ("--table", name)
         assert interp("runs", "export", key, "--out", tmp_path / "table.csv", *table).exit_code == 0
         assert columns <= set(pd.read_csv(tmp_path / "table.csv"))

@@ -1,4 +1,4 @@
-"""`interp doctor`: what it prints, its exit code, and that it needs nothing that it looks for."""
+"""`interp tasks`, `interp doctor`, help and version: what can be asked, and is all here?"""
 
 import json
 import subprocess
@@ -10,6 +10,48 @@ from interp.doctor.examine import Finding, Look
 
 WELL = Look("b", lambda: [Finding("b", "well", "fine")], "")
 WRONG = Look("c", lambda: [Finding("c", "wrong", "is broken", "mend it")], "")
+
+
+def test_tasks_lists_what_can_be_loaded(run):
+    from interp.tasks.catalogue import list_tasks
+
+    names = list(list_tasks()["name"])
+    listed = run("tasks")
+    assert listed.exit_code == 0
+    assert all(name in listed.stdout for name in names)
+    assert [task["name"] for task in json.loads(run("tasks", "--json").stdout)["tasks"]] == names
+
+
+@pytest.mark.parametrize("arguments", ["", "model"])
+def test_no_command_at_all_shows_the_help(run, arguments):
+    result = run(*arguments.split())
+    assert "Usage: " in result.output
+    assert "error:" not in result.output
+
+
+def test_version(run):
+    from importlib.metadata import version
+
+    assert run("--version").stdout == f"interp {version('interp')}\n"
+
+
+def test_python_m_interp_is_the_same_command(run):
+    result = subprocess.run([sys.executable, "-m", "interp", "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout == run("--version").stdout
+
+
+def test_help_loads_nothing_heavy(run):
+    script = """if True:
+        import sys
+        from interp.cli import app
+        try:
+            app(["--help"])
+        except SystemExit:
+            pass
+        print(sorted({"torch", "pandas", "matplotlib", "transformers", "scipy"} & set(sys.modules)))
+    """
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines()[-1] == "[]"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What is freed goes back, where a limit is asked for."""
+"""Who computes, as the options ask; and what is freed goes back, where a limit is asked for."""
 
 import subprocess
 import sys
@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from interp.cli.running import Work
+
+pytestmark = pytest.mark.unchecked
 SCRIPT = """
 import sys
 import numpy as np
-from interp.cli.memory import give_back_freed_memory
+from interp.cli.running import give_back_freed_memory
 
 
 def resident():
@@ -26,6 +29,23 @@ before = resident()
 blocks[::2] = [None] * 30
 print(before - resident())
 """
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "cuda", "expected"),
+    [
+        ("cpu", None, True, None),
+        ("cpu", 0.5, True, 0.5),
+        ("auto", None, False, None),
+        ("auto", None, True, 1),
+        ("cuda", None, True, 1),
+        ("auto", 0.5, True, 0.5),
+    ],
+)
+def test_a_worker_of_a_cluster_has_a_gpu_where_it_computes_on_one(monkeypatch, device, gpus, cuda, expected):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: cuda)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: int(cuda))
+    assert Work(executor="ray", device=device, gpus=gpus).who().gpus == expected
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists() or sys.platform != "linux", reason="needs Linux")

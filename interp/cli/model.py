@@ -1,0 +1,247 @@
+"""``interp model``: what a model is, what it would need, and a checkpoint of another library as a folder of our own."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from interp.cli import completing
+from interp.cli.generated import Fields
+from interp.cli.hints import after_looking, after_plan, say_next
+from interp.cli.options import MACHINE, NOption, UnequalOption
+from interp.cli.running import Work, seconds_since
+from interp.cli.saying import say
+from interp.errors import InputError, LoadError
+
+if TYPE_CHECKING:
+    from interp.model.config import TransformerConfig
+
+_BYTES = {"weights": "weights", "cache": "keys and values (generation)", "sweep": "kept at once by the head sweep"}
+_RUNS = {"forward": "one forward pass", "sweep": "every head ablated once"}
+_SHAPE = ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx", "act_fn", "normalization_type")
+
+
+def info(work: Annotated[Work, Fields(only=("model", "as_json"))]) -> None:
+    """What is this model? Its architecture, parameters, tokenizer, hash and card."""
+    from interp.cli.loading import can_be_asked
+    from interp.cli.terminal import print_json, warnings_as_lines
+    from interp.model.loading import load_model
+
+    with warnings_as_lines():
+        loaded = load_model(work.model)
+    facts, card = _facts(loaded), model_card(work.model)
+    if work.as_json:
+        print_json({**facts, "card": card})
+        return
+    for name, value in facts.items():
+        say(f"{name}: {value}")
+    if card is not None:
+        say(f"\n{card.strip()}")
+    say_next(after_looking(work.model, can_be_asked(loaded)))
+
+
+def _facts(loaded: Any) -> dict[str, Any]:
+    from interp.model.provenance import shown_around_texts
+    from interp.model.transformer import HookedTransformer
+    from interp.model.weights import weights_hash
+
+    tokenizer = loaded.tokenizer
+    return {
+        "name": getattr(loaded, "name", None) or loaded.cfg.model_name,  # TransformerLens' own have no name and no hash
+        **{name: getattr(loaded.cfg, name) for name in _SHAPE},
+        **(loaded.config.beside_gpt2() if isinstance(loaded, HookedTransformer) else {}),
+        "parameters": sum(parameter.numel() for parameter in loaded.parameters()),
+        "tokenizer": None if tokenizer is None else f"{type(tokenizer).__name__}, {len(tokenizer)} entries",
+        "special_tokens": shown_around_texts(loaded),
+        "hash": getattr(loaded, "hash", None) or weights_hash(loaded),
+    }
+
+
+def model_card(model: str | None) -> str | None:
+    """The model card, `README.md` beside the weights, where there is one on this machine."""
+    from interp.model.loading import embedded_models
+    from interp.model.loading.load import DEFAULT, model_folder
+
+    name = model or DEFAULT
+    folder = model_folder(name) if name in embedded_models() else Path(os.path.expanduser(name))
+    card = folder / "README.md"
+    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
+
+
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder, a file (nanoGPT's or minGPT's .pt, llama2.c's .bin), a hub name, or an embedded model.",
+            metavar="SRC",
+            autocompletion=completing.models,
+        ),
+    ],
+    destination: Annotated[Path, typer.Argument(help="Folder for the model: new or empty.", metavar="DST")],
+    work: Annotated[Work, Fields(only=("dtype", "as_json"))],
+) -> None:
+    """How does a checkpoint of another library get here? As a folder of interp's own, with its tokenizer."""
+    from interp.report.folder import check_new_folder
+
+    folder = check_new_folder(destination, "DST")
+    from interp.cli.loading import can_be_asked
+    from interp.cli.terminal import print_json
+    from interp.model.loading import load_model, save_model
+    from interp.model.transformer import HookedTransformer
+
+    model = load_model(source, dtype=work.dtype)
+    if not isinstance(model, HookedTransformer):
+        raise LoadError(f"{source}: expected a model that is rebuilt here, got {type(model).__name__}; use it as it is")
+    save_model(model, folder)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    result = {"folder": str(folder), "parameters": parameters, "hash": model.hash}
+    result["seconds"] = seconds_since(work.started)
+    if work.as_json:
+        print_json(result)
+        return
+    for name, value in result.items():
+        say(f"{name}: {value}")
+    say_next(after_looking(str(destination), can_be_asked(model)))
+
+
+def plan(
+    work: Annotated[Work, Fields(only=("dtype", "threads", "as_json"))],
+    preset: Annotated[
+        str | None,
+        typer.Argument(
+            help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b.",
+            metavar="PRESET",
+            show_default="none: give --model",
+            autocompletion=completing.PRESETS,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of a preset: a folder or checkpoint file, a hub name, or an embedded model. Its weights are "
+            "not read.",
+            show_default=False,
+            metavar="NAME",
+            autocompletion=completing.models,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="With --model: the sweep is on this task of `interp tasks`.",
+            show_default=False,
+            metavar="NAME",
+            autocompletion=completing.TASKS,
+        ),
+    ] = None,
+    n: NOption = None,
+    unequal_lengths: UnequalOption = False,
+    hardware: Annotated[
+        str,
+        typer.Option(
+            help="cpu (measured now), a100, h100 or h200.",
+            metavar="NAME",
+            autocompletion=completing.HARDWARE,
+            rich_help_panel=MACHINE,
+        ),
+    ] = "cpu",
+    devices: Annotated[
+        int,
+        typer.Option(
+            help="How many hold the layers between them; they add memory, not speed. interp computes on one.",
+            min=1,
+            metavar="N",
+            rich_help_panel=MACHINE,
+        ),
+    ] = 1,
+    prompts: Annotated[
+        int | None, typer.Option(help="Prompts of the head sweep.", min=1, show_default="16, or --task's", metavar="N")
+    ] = None,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens of each, special tokens included.", min=1, show_default="20, or --task's longest", metavar="N"
+        ),
+    ] = None,
+) -> None:
+    """What would a model need? Memory, operations and time of its weights, its cache and a full head ablation."""
+    from interp.cli.terminal import print_json
+    from interp.methods.plan import hardware_called
+    from interp.methods.plan import plan as planned
+
+    config, tokenizer, published = _described(preset, model)
+    drawn: dict[str, Any] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
+    n_prompts, n_tokens = _prompts(task, drawn, prompts, tokens, config, tokenizer)
+    how: Any = {"dtype": work.dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
+    found = planned(config, hardware_called(hardware, work.threads), devices=devices, **how)
+    if work.as_json:
+        facts = ("parameters", "bytes", "flops", "seconds", "hardware", "devices")
+        named = {"preset": preset} if model is None else {"model": model}
+        print_json(named | {"prompts": n_prompts, "tokens": n_tokens} | {name: getattr(found, name) for name in facts})
+        return
+    say(f"{model or preset}: {found.parameters:,} parameters{published}")
+    if devices > 1:
+        say(f"This model takes the memory of {devices} devices, over which interp does not divide a model yet.")
+    say(f"on {found.devices} x {found.hardware} in {work.dtype}, {n_prompts} prompts of {n_tokens} tokens")
+    for name, value in found.bytes.items():
+        say(f"{_BYTES[name]:>36}: {value / 1e9:,.2f} GB")
+    for name, value in found.flops.items():
+        say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
+
+    if model is not None:
+        from interp.tasks.catalogue import carries_any
+
+        able = config.causal and (task is not None or carries_any(tokenizer, config.n_ctx))
+    else:
+        able = str(preset).startswith("gpt2")
+    again = ["--dtype", work.dtype, *(["--n", str(n)] if n is not None else [])]
+    again += ["--unequal-lengths"] * unequal_lengths
+    say_next(after_plan(preset, model, task, asked=again) if able else after_looking(model, able=model is None))
+
+
+def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfig, Any, str]":
+    """The configuration, the tokenizer where there is one, and the published number of parameters, for people."""
+    if (preset is None) == (model is None):
+        raise InputError(
+            f"model plan: expected a preset or --model, one of the two, got {'both' if preset else 'neither'}; "
+            "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
+        )
+    if model is not None:
+        from interp.model.loading import configuration_and_tokenizer
+
+        return *configuration_and_tokenizer(model), ""
+    from interp.model.presets import preset as find
+
+    found = find(str(preset))
+    return found.config, None, f" (published: {found.published:,})"
+
+
+def _prompts(
+    task: str | None, drawn: dict[str, Any], prompts: int | None, tokens: int | None, config: Any, tokenizer: Any
+) -> tuple[int, int]:
+    """How many prompts there are, and how many tokens the longest has."""
+    if task is None:
+        for option in (name for name, value in drawn.items() if value is not None):
+            raise InputError(f"{option}: expected --task beside it, whose units it is of; add that, or give --prompts")
+        return prompts or 16, tokens or 20
+    if prompts is not None or tokens is not None:
+        raise InputError("--task: expected no --prompts or --tokens beside it, since it has its own; leave these out")
+    if tokenizer is None:
+        raise InputError(
+            f"--task {task}: expected --model with a tokenizer beside its config.json, which encodes the task, got "
+            "none; give --prompts and --tokens in place of --task"
+        )
+    from interp.tasks.catalogue import load_task
+
+    how: Any = {"n": drawn["--n"], "unequal_lengths": bool(drawn["--unequal-lengths"])}
+    given = load_task(task, **how, tokenizer=tokenizer, n_ctx=config.n_ctx)
+    rows = [(each, end) for each in given.examples for end in each.continuations(given.metric)]
+    return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
+
+
+def _time(seconds: float) -> str:
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "s")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{1000 * seconds:,.1f} ms"
