@@ -28,8 +28,6 @@ SMALLEST_FREED = 128 * 1024
 
 kept_in: ContextVar[Path | None] = ContextVar("kept_in", default=None)
 """The folder of runs where the present command keeps what is complete."""
-answer_due: ContextVar[bool] = ContextVar("answer_due", default=False)
-"""Whether the present command was asked for one JSON object, and has not printed it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterable
+from contextvars import ContextVar
 
 import typer
 
 from interp.report.words import legible
 
 _MOST_LINES = 5
+answer_due: ContextVar[bool] = ContextVar("answer_due", default=False)
+"""Whether the present command was asked for one JSON object, and has not printed it."""
 
 
 def colours() -> bool:
