@@ -35,5 +35,5 @@ def _filled(frame, job):
     states = dict.fromkeys(("attention_state", "effect_state", "representation"), "none")
     asked = {**asdict(job.difficulty), "kind": job.kind, "seed": job.seed, "seconds": 1.0}
     asked["tracker_share"] = asked.pop("share")
-    numbers = {"effect": -1.0, "mean_effect": -2.0, "min_effect": 0.5, "exchange": -1.0, "exchange_minimum": 0.5}
+    numbers = {"effect": -1.0, "mean_effect": -2.0, "min_effect": 0.5, "exchange": -1.0, "min_exchange": 0.5}
     return frame.assign(**states, **numbers, **asked)

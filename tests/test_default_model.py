@@ -78,7 +78,7 @@ def test_a_head_tracks_it_by_all_kinds_of_evidence(report, task):
     """It looks, matters, carries the feature, and another related word, for it alone, turns the answer."""
     found = report.summary().query("task == @task and verdict == 'tracks'")
     assert len(found) >= 1
-    assert (found["exchange_high"] < -found["exchange_minimum"]).all()
+    assert (found["exchange_high"] < -found["min_exchange"]).all()
     assert (found["tracks_p_adjusted"] <= 0.05).all()
 
 

@@ -18,7 +18,8 @@ FOLDER = Path(__file__).parent / "same_numbers"
 
 def heads(model):
     found = interp.heads(model, ["agreement"], n=48)
-    cells = found.summary().rename(columns=lambda name: name.replace("min_", "minimum_"))
+    cells = found.summary().rename(columns={"min_exchange": "exchange_minimum"})
+    cells = cells.rename(columns=lambda name: name.replace("min_", "minimum_"))
     # Version 0.1.0 called a head undecided whose effect is shown, and whose attention or exchange is not decided.
     needed = cells["verdict"] == "needed"
     assert (cells.loc[needed, "effect_state"] == "drop").all()

@@ -73,7 +73,7 @@ WRONG_TAG = "wrong tag"
 WRONG_TASKS = ("number at the person", "gender at the noun")
 KEPT = (
     *("layer", "head", "task", "verdict", "reason", "attention_state", "effect_state", "representation"),
-    *("resample_state", "mean_state", "exchange_state", "exchange", "exchange_minimum", "feature", "specificity"),
+    *("resample_state", "mean_state", "exchange_state", "exchange", "min_exchange", "feature", "specificity"),
     *("partners", "group_effect", "group_share", "excess", "effect", "mean_effect", "min_effect"),
     *("n_to_decide", "undecidable", "accuracy_base"),
 )

@@ -220,7 +220,7 @@ def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
     glances = by == "glance"
     asked = frame[frame["role"] == ("glancer" if glances else "tracker")]
     if glances:
-        minima = -asked["exchange"] / asked["exchange_minimum"]
+        minima = -asked["exchange"] / asked["min_exchange"]
     else:
         minima = -asked[["effect", "mean_effect"]].max(axis=1) / asked["min_effect"]
     rows = []

@@ -54,7 +54,7 @@ COLUMNS = (
     *("effect", "effect_low", "effect_high", "effect_p", "effect_p_adjusted", "effect_p_absent"),
     *("mean_replacement", "mean_effect", "mean_effect_low", "mean_effect_high"),
     *("mean_effect_p", "mean_effect_p_adjusted", "mean_effect_p_absent", "accuracy_base", "accuracy_ablated"),
-    *("exchange", "exchange_low", "exchange_high", "exchange_minimum"),
+    *("exchange", "exchange_low", "exchange_high", "min_exchange"),
     *("exchange_p", "exchange_p_adjusted", "exchange_p_absent", "tracks_p_adjusted"),
     *("probe", "probe_low", "probe_high", "probe_control", "probe_baseline", "probe_baseline_score"),
     *("probe_excess", "probe_excess_low", "probe_excess_high"),
@@ -70,6 +70,7 @@ COLUMNS = (
 _PUBLIC = {
     "excess_minimum": "min_attention",
     "effect_minimum": "min_effect",
+    "exchange_minimum": "min_exchange",
     "probe_excess_minimum": "min_probe",
     "excess_n_clusters": "n_attention_clusters",
     "exchange_n_units": "n_exchange_units",

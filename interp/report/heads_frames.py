@@ -67,7 +67,7 @@ FURTHER_HEAD_COLUMNS = (
     *("min_attention", "min_effect", "metric", "relation"),
     *("n_units", "n_clusters", "n_attention_clusters", "n_excluded", "n_templates", "n_templates_attended"),
     *("feature", "probe_low", "probe_high", "probe_baseline", "probe_baseline_score", "probe_excess"),
-    *("representation", "min_probe", "exchange_minimum", "exchange_state"),
+    *("representation", "min_probe", "min_exchange", "exchange_state"),
     *("attention_state", "effect_state", "specificity", "partners", "group"),
     *("group_effect", "group_low", "group_high", "group_share", "group_share_low", "group_share_high"),
 )

@@ -137,7 +137,7 @@ def test_curves_count_by_what_is_harder():
 
 def test_glancers_have_a_curve_of_their_own_by_what_the_exchange_turns():
     rows = [("a", "glancer", "causal, by another route", "tracks"), ("a", *TRACKS, "undecided")]
-    table = rates.curve(heads(*rows, glance=0.06, exchange=-0.4, exchange_minimum=0.5), "glance").set_index("glance")
+    table = rates.curve(heads(*rows, glance=0.06, exchange=-0.4, min_exchange=0.5), "glance").set_index("glance")
     assert table.loc[0.06, ["count", "of", "wrong", "minima"]].tolist() == [1, 1, 1.0, 0.8]
 
 

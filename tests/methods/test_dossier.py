@@ -66,7 +66,7 @@ def test_a_head_whose_word_turns_the_answer_tracks():
     first = found.loc[0]
     kinds = ("excess", "effect", "mean_effect", "exchange")
     assert first["tracks_p_adjusted"] == max(first[f"{kind}_p_adjusted"] for kind in kinds) < 0.01
-    assert first["exchange"] < -first["exchange_minimum"] < 0
+    assert first["exchange"] < -first["min_exchange"] < 0
     assert first["n_exchange_units"] == first["n_units"]
     idle = found.loc[1]
     assert np.isnan([idle["exchange"], idle["tracks_p_adjusted"]]).all()

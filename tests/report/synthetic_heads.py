@@ -140,7 +140,7 @@ def _exchange(effect: float, needed: bool) -> dict[str, Any]:
         "exchange": turned,
         "exchange_low": turned - 0.3,
         "exchange_high": turned + 0.3,
-        "exchange_minimum": 0.25,
+        "min_exchange": 0.25,
         "exchange_p_adjusted": 0.001 if needed else np.nan,
         "exchange_p_absent": 1.0 if needed else np.nan,
         "exchange_state": "drop" if needed else "not testable",

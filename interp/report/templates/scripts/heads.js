@@ -92,7 +92,7 @@ function evidence(of, task) {
     add("Ablation", `resampled, ${measured(of, "effect")} ${task.unit}${right}${mean}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
   }
   if (of("exchange") !== null) {
-    const [value, low, high, minimum] = ["exchange", "exchange_low", "exchange_high", "exchange_minimum"].map(of);
+    const [value, low, high, minimum] = ["exchange", "exchange_low", "exchange_high", "min_exchange"].map(of);
     add(`The ${task.relation} exchanged`, `${measured(of, "exchange")} ${task.unit}, for this head alone`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
   }
   if (of("probe") !== null) {
