@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sizes import files_run_by_heads, import_cycles, sizes
 
 import interp
 
@@ -124,6 +125,33 @@ def test_what_is_given_a_model_names_a_wrong_argument():
         if not {"documented", "named_arguments"} & set(map(ast.unparse, each.decorator_list))
     }
     assert without == {"audit"}
+
+
+MOST_LINES, MOST_FILES, LONGEST, MOST_RUN = 47_000, 265, 400, 68
+"""Of the package, of a file, and of the files whose functions run in a second call of ``interp.heads``."""
+
+
+def test_the_house_can_be_held_in_the_head():
+    lines = sizes()
+    assert sum(lines.values()) <= MOST_LINES
+    assert len(lines) <= MOST_FILES
+    assert {name for name, n in lines.items() if n > LONGEST} == set()
+    assert import_cycles() == []
+
+
+def test_one_call_runs_few_files():
+    assert len(files_run_by_heads()) <= MOST_RUN
+
+
+def test_no_function_takes_more_than_ten_parameters():
+    """But those of the command line, whose parameters are options."""
+    assert [
+        f"{path.stem}.{each.name}"
+        for path in MODULES
+        if room(path) != "cli"
+        for each in ast.walk(ast.parse(path.read_text()))
+        if isinstance(each, ast.FunctionDef) and len([*each.args.args, *each.args.kwonlyargs]) > 10
+    ] == []
 
 
 def test_no_module_is_called_utils():

@@ -65,7 +65,6 @@ def encode_task(
     query: Query = "predicting position",
     references: Iterable[MinimalPair] | None = None,
     n_ctx: int | None = None,
-    coverage: Mapping[str, float] | None = None,
     unequal_lengths: bool = False,
     feature: str | None = None,
 ) -> Task:
@@ -82,7 +81,6 @@ def encode_task(
             sentences are scored, a sentence) of `pairs` are left out. Without references the units serve each other
             in two halves (one of them empty if there is one unit).
         n_ctx: Longest row of tokens that the model takes, special tokens included; None for no limit.
-        coverage: Shares of the source in percent, handed on to the task.
         unequal_lengths: Whether to keep pairs whose two prompts have different numbers of tokens. Patching aligns
             them by the relation's spans (``alignment.corresponding``), and leaves out what corresponds to nothing.
         feature: The key of the examples' ``features`` in which the related word decides the answer; None for none.
@@ -119,7 +117,6 @@ def encode_task(
         references=None if references is None else encoder.carried(name, "reference pairs", references)[0],
         feature=feature,
         dropped=dropped,
-        coverage=coverage,
         from_text=True,
     )
 
@@ -271,7 +268,7 @@ class TaskRequest:
     ) -> Task:
         """Encode the pairs as ``encode_task`` does; errors name only what ``load_task`` can be given."""
         try:
-            return encode_task(
+            task = encode_task(
                 pairs,
                 tokenizer=self.tokenizer,
                 name=self.name,
@@ -280,10 +277,10 @@ class TaskRequest:
                 query=self.info.query,
                 references=references,
                 n_ctx=self.n_ctx,
-                coverage=coverage,
                 unequal_lengths=self.unequal_lengths,
                 feature=self.info.feature,
             )
         except NotCarriedError as error:
             ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way or "unequal_len" in way]
             raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error
+        return replace(task, coverage=dict(coverage or {}))
