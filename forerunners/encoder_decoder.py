@@ -24,9 +24,9 @@ from interp.model.block import Block, PostNormBlock, make_block
 from interp.model.config import TransformerConfig
 from interp.model.devices import ordinary_modes
 from interp.model.hooks import HookPoint, StrictHooks
-from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
 from interp.model.layers import Embed, NoNorm, Rows, make_norm, make_pos_embed, make_unembed
 from interp.model.positions import Places, places_of, positions_of
+from interp.model.text import as_padding_mask, as_token_ids, require_fit
 from interp.shapes import Logits, Residual, Tokens
 
 VASWANI: dict[str, Any] = {"positions": "sinusoidal", "norm_position": "post", "act_fn": "relu", "tied": True}

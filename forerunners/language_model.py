@@ -26,9 +26,8 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import ConfigError, InputError, shown, suggest
 from interp.model.config import require_count
 from interp.model.hooks import HookPoint, StrictHooks
-from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
 from interp.model.layers import Embed, TiedUnembed, Unembed
-from interp.model.text import TextMixin
+from interp.model.text import TextMixin, as_padding_mask, as_token_ids, require_fit
 from interp.model.transformer import next_token_loss
 from interp.model.weights import weights_hash
 from interp.shapes import Logits, PaddingMask, Residual, Tokens

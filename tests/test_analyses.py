@@ -15,8 +15,8 @@ import pytest
 from interp.claims.claim import claim
 from interp.claims.units import UnitTable
 from interp.model.loading.load import model_folder
-from interp.tasks.grammar.draws import split_of
 from interp.tasks.grammar.lexicon import english
+from interp.tasks.grammar.phrases import split_of
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from interp.tasks.agreement import DETERMINERS
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import split_of
 from interp.tasks.grammar.items import example
 from interp.tasks.grammar.lexicon import KINDS, NUMBERS, SUBJECT_KINDS, Noun, Number, other
-from interp.tasks.grammar.phrases import NEARNESS, Predicate, Word, Words, Writer, noun_phrase, sentence_start
+from interp.tasks.grammar.phrases import NEARNESS, Predicate, Word, Words, Writer, noun_phrase, sentence_start, split_of
 
 
 def long_subjects(n: int, n_nouns: int, *, seed: int = 0) -> Iterator[MinimalPair]:

@@ -46,9 +46,8 @@ from interp.interventions.sweep import Progress
 from interp.methods.dossier import heads
 from interp.model.devices import documented
 from interp.result import Result
-from interp.runs.caching import kept_frame
 from interp.runs.key import code_hash
-from interp.runs.run import Run, as_run
+from interp.runs.run import Run, as_run, kept_frame
 
 Special = Literal[
     "copied",

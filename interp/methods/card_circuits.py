@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.loading.modules import require_ours
+from interp.model.loading.bridge import require_ours
 from interp.model.transformer import HookedTransformer
 from interp.options import Head
 from interp.residual.circuits import copying_score, ov_circuit, qk_circuit

@@ -33,7 +33,7 @@ from interp.methods.patching import PatchResult, run_examples
 from interp.methods.path_patching import path_patch
 from interp.methods.paths import paths_from, paths_to
 from interp.methods.task_arguments import as_pairs
-from interp.model.loading.modules import require_ours
+from interp.model.loading.bridge import require_ours
 from interp.model.sites import Site
 from interp.options import Head
 from interp.tasks.task import Task, Unit

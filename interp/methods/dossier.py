@@ -38,10 +38,9 @@ from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.options import HeadsOptions
 from interp.result import Result
-from interp.runs.caching import answered
 from interp.runs.key import LOG
 from interp.runs.root import root_of
-from interp.runs.run import Run, as_run
+from interp.runs.run import Run, answered, as_run
 from interp.runs.run_folder import Log
 from interp.tasks.task import Task
 

@@ -49,9 +49,8 @@ from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.options import CardOptions, Head, HeadsOptions
 from interp.result import Result
-from interp.runs.caching import all_answered, answered
 from interp.runs.executors import HERE, Executor, spread
-from interp.runs.run import Run, as_run
+from interp.runs.run import Run, all_answered, answered, as_run
 from interp.tasks.task import Task
 
 BACK = "../report.html"

@@ -36,7 +36,7 @@ from interp.methods.patching import PatchResult
 from interp.methods.paths import Node, Path, mlp_nodes, parse_path
 from interp.methods.task_arguments import as_pairs
 from interp.model.devices import documented
-from interp.model.loading.modules import require_ours
+from interp.model.loading.bridge import require_ours
 from interp.model.positions import places_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer

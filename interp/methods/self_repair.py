@@ -35,7 +35,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.ablation import Component, as_replacement, check_heads, choose_components, measure, sites_of
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
-from interp.model.loading.modules import require_ours
+from interp.model.loading.bridge import require_ours
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.options import SelfRepairOptions

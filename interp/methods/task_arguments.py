@@ -16,8 +16,7 @@ from typing import Any, TypeVar, get_args
 
 from interp.arguments import as_list
 from interp.errors import InputError, InterpError, NotCarriedError, shown
-from interp.model.loading.bridge import why_no_head
-from interp.model.loading.modules import require_model
+from interp.model.loading.bridge import require_model, why_no_head
 from interp.model.positions import looks_back_only
 from interp.options import MetricName
 from interp.tasks.alignment import tokenize

@@ -18,7 +18,7 @@ from interp.errors import InputError
 from interp.model.config import BIASES, TransformerConfig
 from interp.model.devices import documented
 from interp.model.layers import NoNorm
-from interp.model.loading.modules import require_ours
+from interp.model.loading.bridge import require_ours
 from interp.model.transformer import HookedTransformer
 
 

@@ -19,8 +19,7 @@ from interp.arguments import named_arguments
 from interp.errors import InputError, shown
 from interp.model.attention import KeyValueCache
 from interp.model.devices import documented, ordinary_modes
-from interp.model.inputs import as_padding_mask
-from interp.model.text import TextMixin
+from interp.model.text import TextMixin, as_padding_mask
 from interp.shapes import PaddingMask, Residual, Tokens
 
 ReturnType = Literal["input", "str", "tokens", "embeds"]

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from interp.model.devices import place_of
-from interp.model.loading.bridge import BRIDGE, configuration, is_bridge
-from interp.model.loading.modules import require_model
+from interp.model.loading.bridge import BRIDGE, configuration, is_bridge, require_model
 from interp.model.positions import looks_back_only
 from interp.model.weights import config_hash, hash_of_values, tokenizer_hash, weights_hash
 from interp.special_tokens import shown_around

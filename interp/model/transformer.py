@@ -26,7 +26,6 @@ from interp.model.block import AttentionBlock, Blocks, make_block
 from interp.model.config import TransformerConfig
 from interp.model.generation import GenerationMixin
 from interp.model.hooks import HookPoint
-from interp.model.inputs import as_padding_mask, as_token_ids, require_fit
 from interp.model.layers import (
     Embed,
     NoNorm,
@@ -38,7 +37,7 @@ from interp.model.layers import (
     make_unembed,
 )
 from interp.model.positions import Places, SeenMask, places_of
-from interp.model.text import PaddingSide
+from interp.model.text import PaddingSide, as_padding_mask, as_token_ids, require_fit
 from interp.model.weights import StackedWeights, weights_hash
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
 

@@ -25,7 +25,7 @@ from transformer_lens.ActivationCache import ActivationCache
 from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.model.devices import documented
-from interp.model.loading.modules import require_ours
+from interp.model.loading.bridge import require_ours
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
 from interp.residual.readout import token_texts

@@ -16,15 +16,16 @@ from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Split, draw_within
 from interp.tasks.grammar.items import Frame, example, schedule
 from interp.tasks.grammar.lexicon import KINDS, NUMBERS, SUBJECT_KINDS, Noun, Number, Verb, other
 from interp.tasks.grammar.phrases import (
     NEARNESS,
     Predicate,
+    Split,
     Word,
     Words,
     Writer,
+    draw_within,
     noun_phrase,
     said,
     sentence,

@@ -26,7 +26,7 @@ from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
 from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import MinimalPair
-from interp.tasks.grammar.draws import Split
+from interp.tasks.grammar.phrases import Split
 from interp.tasks.readers.sources import as_path, is_hub
 from interp.tasks.stereotypes import WINOBIAS, WINOGENDER, load_winobias, load_winogender
 from interp.tasks.task import Metric, Task, check_choice

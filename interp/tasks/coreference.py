@@ -17,15 +17,16 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Split, draw_within
 from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule, with_other_words
 from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Verb, lemma
 from interp.tasks.grammar.phrases import (
     FULL_STOP,
     NEARNESS,
+    Split,
     Word,
     Words,
     Writer,
+    draw_within,
     noun_phrase,
     person_phrase,
     sentence_start,

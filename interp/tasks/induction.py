@@ -14,9 +14,8 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Split, draw_within, split_of
 from interp.tasks.grammar.items import OTHER_WORDS, Frame, Plan, example, schedule, with_other_words
-from interp.tasks.grammar.phrases import Word, Words, Writer, said
+from interp.tasks.grammar.phrases import Split, Word, Words, Writer, draw_within, said, split_of
 
 SHORTEST, LONGEST = 5, 12
 LONGEST_GAP = 3

@@ -16,10 +16,20 @@ from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Split, draw_within
 from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule, with_other_words
 from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Verb
-from interp.tasks.grammar.phrases import COMMA, FULL_STOP, NEARNESS, Word, Words, Writer, noun_phrase, sentence_start
+from interp.tasks.grammar.phrases import (
+    COMMA,
+    FULL_STOP,
+    NEARNESS,
+    Split,
+    Word,
+    Words,
+    Writer,
+    draw_within,
+    noun_phrase,
+    sentence_start,
+)
 
 Structure = Literal["subordinate", "coordinate", "two sentences", "beside", "apart", "with", "late", "late subordinate"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)

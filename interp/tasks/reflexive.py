@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.draws import Split, allowed, draw_within
 from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule
 from interp.tasks.grammar.lexicon import (
     AUXILIARIES,
@@ -34,9 +33,12 @@ from interp.tasks.grammar.lexicon import (
 )
 from interp.tasks.grammar.phrases import (
     NEARNESS,
+    Split,
     Word,
     Words,
     Writer,
+    allowed,
+    draw_within,
     noun_phrase,
     person_phrase,
     said,

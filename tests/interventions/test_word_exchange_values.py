@@ -16,8 +16,7 @@ from interp.errors import InputError
 from interp.interventions.intervention import Cell
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Sweep
-from interp.interventions.word_exchange import WordExchange
-from interp.methods.word_exchange import against_other_words, exchange_word
+from interp.methods.word_exchange import WordExchange, against_other_words, exchange_word
 from interp.model.loading import load_model
 from interp.model.sites import Site
 from interp.tasks.task import Unit

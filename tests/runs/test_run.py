@@ -23,11 +23,10 @@ from interp.interventions.sweep import Cell, Sweep
 from interp.model.devices import arithmetic, set_arithmetic
 from interp.model.sites import Site
 from interp.runs import key as record
-from interp.runs.caching import answered
 from interp.runs.catalogue import runs_in
 from interp.runs.executors import Local, Processes
 from interp.runs.files import signed
-from interp.runs.run import Run, as_run
+from interp.runs.run import Run, answered, as_run
 from interp.runs.run_folder import RunFolder
 
 pytestmark = [pytest.mark.unchecked, pytest.mark.usefixtures("small_parts")]

@@ -10,9 +10,8 @@ from functools import cache
 
 import pytest
 
-from interp.tasks.grammar.draws import split_of
 from interp.tasks.grammar.lexicon import AUXILIARIES, english
-from interp.tasks.grammar.phrases import NEARNESS, indefinite_article
+from interp.tasks.grammar.phrases import NEARNESS, indefinite_article, split_of
 from interp.tasks.grammar.training_text import MIX, documents
 
 COUNT = 12_000

@@ -7,8 +7,8 @@ import pytest
 from generated_items import N, base_of, examples, index_of, tokens
 
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
-from interp.tasks.grammar.draws import split_of
 from interp.tasks.grammar.lexicon import english
+from interp.tasks.grammar.phrases import split_of
 
 EVALUATED = ("select", "reference", "test")
 

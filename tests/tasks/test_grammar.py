@@ -12,20 +12,24 @@ from interp.errors import TaskError
 from interp.tasks import agreement, coreference, ioi
 from interp.tasks import induction as strings
 from interp.tasks import reflexive as reflexives
-from interp.tasks.grammar import draws as splits
 from interp.tasks.grammar import lexicon, phrases
-from interp.tasks.grammar.draws import SHARES, Dice, allowed, draw_within, split_of
+from interp.tasks.grammar import phrases as splits
 from interp.tasks.grammar.lexicon import GENDERS, KINDS, english, vocabulary
 from interp.tasks.grammar.phrases import (
     PUNCTUATION,
     SHAPES,
+    SHARES,
+    Dice,
     Word,
     Writer,
+    allowed,
+    draw_within,
     indefinite_article,
     layout,
     render,
     sentence,
     spans,
+    split_of,
 )
 
 words_strategy = st.lists(st.sampled_from(["key", "the", "can't", ".", ","]), min_size=1, max_size=12).filter(

@@ -52,13 +52,12 @@ from interp.methods.probes.judging import (
 from interp.methods.probes.scores import Measured, Measuring, untrained
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented, place_of
-from interp.model.loading.modules import require_model
+from interp.model.loading.bridge import require_model
 from interp.model.provenance import model_provenance
 from interp.model.sites import SITES, Site, require_sites
 from interp.model.weights import hash_of_values
 from interp.options import ProbeKind, ProbeOptions
-from interp.runs.caching import answered
-from interp.runs.run import Run, as_run
+from interp.runs.run import Run, answered, as_run
 from interp.runs.store import ActivationStore
 from interp.tasks.corpus import Corpus, Documents, is_named
 from interp.tasks.task import Task

@@ -32,8 +32,7 @@ from interp.methods.relations.scores import RelationResult, tabulate
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.options import AttendOptions
-from interp.runs.caching import answered
-from interp.runs.run import Run, as_run
+from interp.runs.run import Run, answered, as_run
 from interp.tasks.corpus import Contents, Corpus, Documents
 from interp.tasks.relations import Direction, directions
 

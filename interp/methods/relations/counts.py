@@ -29,10 +29,9 @@ from interp.methods.relations.words import REASONS, Items, ReadingRow, WordAtten
 from interp.model.positions import looks_back_only
 from interp.options import AttendOptions, Excluded
 from interp.residual.collecting import batched
-from interp.runs.caching import once
 from interp.runs.executors import HERE
 from interp.runs.key import FRAME
-from interp.runs.run import PartKind, Run, stream_parts
+from interp.runs.run import PartKind, Run, once, stream_parts
 from interp.runs.run_folder import Finished, RunFolder
 from interp.tasks.alignment import NONE
 from interp.tasks.corpus import Contents, Corpus

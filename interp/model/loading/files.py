@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from interp.errors import LoadError, shown
-from interp.model.loading.modules import unwrapped
+from interp.model.loading.bridge import unwrapped
 from interp.model.loading.tensors import UNQUANTISED, Taker, require_numbers
 
 State = dict[str, Tensor]

@@ -23,17 +23,24 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import documented, resolve_device, resolve_dtype
-from interp.model.inputs import as_tokenizer
 from interp.model.loading import files
 from interp.model.loading.agreement import ALLOWED, ModuleLogits, require_agreement
-from interp.model.loading.bridge import BRIDGE, is_bridge, load_bridge, module_behind, own_state, why_no_head
+from interp.model.loading.bridge import (
+    BRIDGE,
+    is_bridge,
+    load_bridge,
+    module_behind,
+    module_within,
+    own_state,
+    why_no_head,
+)
 from interp.model.loading.huggingface import family_of
-from interp.model.loading.modules import module_within
 from interp.model.loading.native import ARCHITECTURE, native_checkpoint
 from interp.model.loading.one_file import PYTORCH, file_checkpoint
 from interp.model.loading.tensors import Checkpoint, build
 from interp.model.loading.tokenizer import FILES as TOKENIZER_FILES
 from interp.model.loading.tokenizer import load_tokenizer, name_ends
+from interp.model.text import as_tokenizer
 from interp.model.transformer import HookedTransformer
 
 CONFIG, ADAPTER, MINGPT = "config.json", "adapter_config.json", "model.pt"

@@ -16,9 +16,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, Relation
-from interp.tasks.grammar.draws import DrawnT, Split, allowed
 from interp.tasks.grammar.lexicon import Person, lemma
-from interp.tasks.grammar.phrases import Shape, Word, Words, Writer, layout, render, spans
+from interp.tasks.grammar.phrases import DrawnT, Shape, Split, Word, Words, Writer, allowed, layout, render, spans
 
 OTHER_WORDS = 8
 """Word counterfactuals of an example at most: a tokenizer has to carry one of them."""

@@ -1,21 +1,30 @@
 """Words with slots, the phrases that they form, and the dice that draw them.
 
-A phrase is a flat list of words, each with the slot that it fills: ``determiner``, ``subject``, ``attractor`` ... Slots
-name the gold labels and, joined, the layout. No tree is needed, because a relation only asks for two words.
-
-1. A noun phrase is a determiner that fits the number, perhaps an adjective, and the noun.
-2. A predicate is drawn for a kind of subject. Its first word has a singular and a plural form; its lemma is what the
-   held-out rule knows it by. The complement finishes the sentence: object, adjective or place.
-3. Filler sentences vary where the sentence of interest begins. Most contain no count noun, name or gendered word; two
+1. Dice are seeded, and use ``random.Random.random`` alone: of the standard library's draws only it is documented to
+   give the same sequence in every version of Python. A text seed goes through SHA-512, so ``Dice("agreement", 0, 17)``
+   and ``Dice("agreement", 0, 18)`` are unrelated.
+2. Every pair of lemmas in a held-out role (a subject and its verb, auxiliary, attractor or stranger; neighbours in a
+   string; two first names) belongs to one split, so that the decisive words of an evaluation never stood together in
+   training: the two lemmas are sorted and hashed with SHA-256, and the first eight bytes, as a number in [0, 1), fall
+   into one split's share.
+3. A phrase is a flat list of words, each with the slot that it fills: ``determiner``, ``subject``, ``attractor`` ...
+   Slots name the gold labels and, joined, the layout. No tree is needed: a relation only asks for two words.
+4. A noun phrase is a determiner that fits the number, perhaps an adjective, and the noun. A predicate is drawn for a
+   kind of subject. Its first word has a singular and a plural form; its lemma is what the held-out rule knows it by.
+   The complement finishes the sentence: object, adjective or place.
+5. Filler sentences vary where the sentence of interest begins. Most contain no count noun, name or gendered word; two
    do (``somewhere``, ``somebody``), so the first noun of a text need not be the one that decides.
 """
 
-from collections.abc import Sequence
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.grammar.draws import Dice
 from interp.tasks.grammar.lexicon import (
     AFTER,
     AUXILIARIES,
@@ -33,6 +42,91 @@ from interp.tasks.grammar.lexicon import (
     Vocabulary,
     vocabulary,
 )
+
+T = TypeVar("T")
+
+
+class Dice:
+    """Draws that depend on nothing but the key."""
+
+    def __init__(self, *key: object) -> None:
+        self._random = random.Random("/".join(map(str, key))).random
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of `options`, each with the same probability."""
+        return options[int(self._random() * len(options))]
+
+    def sample(self, options: Sequence[T], n: int) -> list[T]:
+        """At most `n` of the options, each once, in any order."""
+        left = list(options)
+        return [left.pop(int(self._random() * len(left))) for _ in range(min(n, len(left)))]
+
+    def chance(self, probability: float) -> bool:
+        """True with `probability`."""
+        return self._random() < probability
+
+    def between(self, low: int, high: int) -> int:
+        """An integer from `low` to `high`, both included."""
+        return low + int(self._random() * (high - low + 1))
+
+    def uniform(self) -> float:
+        """A number in [0, 1)."""
+        return self._random()
+
+
+Split = Literal["train", "select", "reference", "test"]
+
+SHARES: dict[Split, float] = {"train": 0.70, "select": 0.06, "reference": 0.12, "test": 0.12}
+ATTEMPTS = 100_000
+"""Draws after which a construction counts as impossible in a split."""
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """A drawn construction that says which of its pairs of lemmas fall under the held-out rule."""
+
+    @property
+    def decisive(self) -> Iterable[tuple[str, str]]:
+        """The pairs that the construction's task holds out: evaluation draws them from its split."""
+
+    @property
+    def pairs(self) -> Iterable[tuple[str, str]]:
+        """All pairs in a held-out role, of this task or another: training avoids those held out."""
+
+
+DrawnT = TypeVar("DrawnT", bound=Drawn)
+
+
+@cache
+def split_of(first: str, second: str) -> Split:
+    """The split of a pair of lemmas, whatever their order."""
+    key = "\t".join(sorted((first, second))).encode()
+    share = int.from_bytes(hashlib.sha256(key).digest()[:8], "big") / 2**64
+    for split, width in SHARES.items():
+        if share < width:
+            return split
+        share -= width
+    return "test"  # rounding left nothing over
+
+
+def allowed(pairs: Iterable[tuple[str, str]], split: Split) -> bool:
+    """Whether every pair is of two different lemmas and belongs to `split`."""
+    return all(first != second and split_of(first, second) == split for first, second in pairs)
+
+
+def draw_within(
+    split: Split, propose: Callable[[], DrawnT], *, admit: Callable[[DrawnT], bool] | None = None
+) -> DrawnT:
+    """Draw until the construction fits `split`."""
+    for _ in range(ATTEMPTS):
+        drawn = propose()
+        if (admit is None or admit(drawn)) and allowed(drawn.pairs if split == "train" else drawn.decisive, split):
+            return drawn
+    raise TaskError(
+        f"no construction of split {split!r} found: expected pairs of lemmas of that split, got none "
+        f"in {ATTEMPTS} draws; use a larger lexicon"
+    )
+
 
 PUNCTUATION = frozenset(".,")
 _CONSONANT_SOUNDS = ("uni", "use", "usu", "eu", "one", "once")

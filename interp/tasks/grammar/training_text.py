@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from interp.tasks import agreement, induction, ioi, reflexive
 from interp.tasks.coreference import POSSESSIVES, SUBJECT_PRONOUNS, Coreference, Ending, Link, propose
-from interp.tasks.grammar.draws import allowed, draw_within
 from interp.tasks.grammar.lexicon import (
     AUXILIARIES,
     GENDERS,
@@ -32,7 +31,17 @@ from interp.tasks.grammar.lexicon import (
     Verb,
     english,
 )
-from interp.tasks.grammar.phrases import FULL_STOP, Word, Words, Writer, noun_phrase, render, sentence
+from interp.tasks.grammar.phrases import (
+    FULL_STOP,
+    Word,
+    Words,
+    Writer,
+    allowed,
+    draw_within,
+    noun_phrase,
+    render,
+    sentence,
+)
 
 BEFORE_OTHERS = frozenset({"not", "so", "too", "very"})
 """Adverbs that do not end a sentence."""

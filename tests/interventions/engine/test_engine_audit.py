@@ -11,9 +11,8 @@ from random_tasks import change, every_replacement, random_task
 from tiny_models import random_model
 
 from interp.errors import AuditError
-from interp.interventions import audit as audit_module
+from interp.interventions import sweep_run as audit_module
 from interp.interventions import sweep_run as sweep_module
-from interp.interventions.audit import TOLERANCE
 from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.edits import Editor
 from interp.interventions.engine.layers import BlockAttention, Wavefront
@@ -22,6 +21,7 @@ from interp.interventions.hooked_runs import PlainRun
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Zero
 from interp.interventions.sweep import Cell, Sweep
+from interp.interventions.sweep_run import TOLERANCE
 from interp.model.sites import Site
 
 

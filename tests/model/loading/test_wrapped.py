@@ -15,7 +15,7 @@ from transformers import GPT2Config, GPT2DoubleHeadsModel, GPT2LMHeadModel, Llam
 
 from interp.errors import LoadError
 from interp.model.loading import load_model
-from interp.model.loading.modules import WRAPPERS
+from interp.model.loading.bridge import WRAPPERS
 
 FAMILIES = ("gpt2", *VARIANTS)
 
