@@ -20,7 +20,7 @@ import interp
 from interp.calibration.rates import rate
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, Measured, claim
-from interp.claims.evidence import required_units
+from interp.claims.rules import required_units
 from interp.claims.units import UnitTable, estimates
 from interp.interventions.reference_set import mean_of_positions, with_donors
 from interp.methods.task_attention import BY, task_attention

@@ -32,7 +32,7 @@ import pandas as pd
 
 from interp.claims.claim import Claims, claim
 from interp.claims.effects import against_base
-from interp.claims.evidence import Evidence
+from interp.claims.rules import Evidence
 
 KINDS = ("together", "mean_together", "share", "mean_share", "backup", "mean_backup")
 """Effects by resample and by mean: of the whole set; of a head where the others of the set are gone; and of a head

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.claims.evidence import Evidence, joint_state
-from interp.claims.rules import DISAGREE, Specificity, States, judge, undecidable
+from interp.claims.rules import DISAGREE, Evidence, Specificity, States, joint_state, judge, undecidable
 
 FEWEST_OTHERS = 2
 """Other tasks that are needed to call a head general or specific."""

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from interp.claims.corrections import benjamini_hochberg, choose, holm
-from interp.claims.evidence import required_units
+from interp.claims.rules import required_units
 
 
 def test_holm_by_hand():

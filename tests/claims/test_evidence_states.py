@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.claims.evidence import Evidence, joint_state
+from interp.claims.rules import Evidence, joint_state
 
 MANY = FEWEST_CLUSTERS + 10
 DOES = {

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.claims.evidence import AttentionState, EffectState, Evidence, ExchangeState, RepresentationState
 from interp.claims.rules import (
     DISAGREE,
     FEW_TASKS,
@@ -15,6 +14,11 @@ from interp.claims.rules import (
     NO_EXCHANGE,
     ORDER,
     UNRELATED,
+    AttentionState,
+    EffectState,
+    Evidence,
+    ExchangeState,
+    RepresentationState,
     Specificity,
     States,
     judge,

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hand_model import ARE, IS, KEY, KEYS, N_CLUSTERS, HandModel, hand_weights, pair, prompts, task_of, varied_task
 
-from interp.claims.evidence import Evidence
+from interp.claims.rules import Evidence
 from interp.claims.units import UnitTable, estimates
 from interp.methods.evidence import _clearest, gather
 from interp.methods.evidence import tested as with_tests

@@ -20,7 +20,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from interp.claims.claim import Measured, claim
-from interp.claims.evidence import Evidence
+from interp.claims.rules import Evidence
 from interp.claims.units import ClusterTable
 from interp.methods.relations.counts import SUMMED, RelationCounts
 from interp.methods.relations.words import CHANCE, MOST_TOKENS, rule_names
