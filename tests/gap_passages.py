@@ -2,7 +2,7 @@
 
 import re
 
-from interp.tasks.readers.gap import COLUMNS
+from analyses.coreference_heads.gap_reader import COLUMNS
 
 
 def passage(number, text, pronoun, a, b, right, *, page="p"):

@@ -139,9 +139,9 @@ class TextMixin:
         rows = [self._encode(text, around) for text in texts]
         # What fills the rows is masked, so where the tokenizer has no BOS, any id will do.
         pad = partial(pad_sequence, batch_first=True, padding_side=padding_side)
-        tokens = pad([torch.tensor(row) for row in rows], padding_value=self._tokenizer().bos_token_id or 0)
-        mask = pad([torch.ones(len(row), dtype=torch.bool) for row in rows])
-        return tokens.to(self.embed.W_E.device), mask.to(self.embed.W_E.device)
+        ids = [torch.tensor(row, device=self.embed.W_E.device) for row in rows]
+        tokens = pad(ids, padding_value=self._tokenizer().bos_token_id or 0)
+        return tokens, pad([torch.ones_like(row, dtype=torch.bool) for row in ids])
 
     @named_arguments
     def to_tokens(self, input: str | Sequence[str], prepend_bos: bool | None = None, **unused: Any) -> Tokens:

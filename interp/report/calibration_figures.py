@@ -65,7 +65,7 @@ def _false_claims(table: pd.DataFrame, alpha: float) -> Figure:
     """How many nulls have a head with a false claim, with intervals, beside the error rate that was asked for."""
     table = table[table["of"] > 0]
     names = [f"{kind}: {claim}" for kind, claim in zip(table["kind"], table["claim"], strict=True)]
-    across = f"share of models with a false claim (95 % interval); the line is what was asked for, {alpha:g}"
+    across = f"share of models with a false claim (line: {alpha:g}, as asked)"
     return dots_figure(Dots(names, {"rate": series(table, "rate", "low", "high")}, across, "", origin=alpha))
 
 

@@ -49,5 +49,5 @@ def _table(section: Table) -> Any:
     for title, width in list(zip(titles, widths, strict=True))[:n_columns]:
         table.add_column(title, justify="right" if table.columns else "left", width=width)
     for row in texts:
-        table.add_row(*map(Text, row[:n_columns]))
+        table.add_row(*(Text(cell) for cell in row[:n_columns]))
     return table

@@ -125,7 +125,7 @@ def copying_scores(model: HookedTransformer) -> CircuitReading:
 
     Example:
         >>> from interp.residual.circuits import copying_scores
-        >>> copying_scores(interp.load_model()).nlargest(1, "copying")[["layer", "head"]].values.tolist()
+        >>> copying_scores(interp.load_model()).summary().nlargest(1, "copying")[["layer", "head"]].values.tolist()
         [[2, 1]]
     """
     require_additive(model)
@@ -249,7 +249,7 @@ def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, 
 
     Example:
         >>> from interp.residual.circuits import writes
-        >>> writes(interp.load_model(), 2, 2, " keys", top=2).query("change == 'raised'")["text"].tolist()
+        >>> writes(interp.load_model(), 2, 2, " keys", top=2).summary().query("change == 'raised'")["text"].tolist()
         [' themselves', ' their']
     """
     logits = _row(ov_circuit(model, layer, head), model, word)

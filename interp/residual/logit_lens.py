@@ -94,7 +94,7 @@ def logit_lens(
     Example:
         >>> from interp.residual.logit_lens import logit_lens
         >>> reading = logit_lens(interp.load_model(), "The keys to the cabinet", answer=" are")
-        >>> reading.frame.query("pos == pos.max()")["rank"].tolist()
+        >>> reading.examples.query("pos == pos.max()")["rank"].tolist()
         [1577, 2174, 48, 8]
     """
     tokens, mask = model.as_tokens(prompts, attention_mask)

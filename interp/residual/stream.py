@@ -232,6 +232,13 @@ def direct_logit_attribution(
     Raises:
         InputError: `pos` lies outside a prompt, a prompt is all padding, or `right` or `wrong` are no ids, one or
             one a prompt.
+
+    Example:
+        >>> model = interp.load_model()
+        >>> stream = interp.residual_stream(model, "The keys to the cabinet")
+        >>> parts = interp.direct_logit_attribution(model, stream, " are", " is")
+        >>> parts.summary().nlargest(1, "attribution")["label"].item()
+        'L2 mlp'
     """
     require_ours(model, "direct_logit_attribution")
     made_by = (int(stream.labels["layer"].max()) + 1, stream.total.shape[-1])

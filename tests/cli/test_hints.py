@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from fake_evidence import REPORT, TASK
 from fake_sweeps import a_task, ablation, patching
-from interp.report.sweep_frames import sweep_frames as frames
 from parsed import parsed
 
 from interp.cli import hints
+from interp.report.sweep_cells import swept as frames
 
 
 def typed(hint):

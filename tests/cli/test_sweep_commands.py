@@ -34,8 +34,8 @@ def test_one_head_prints_the_effect_its_interval_and_the_accuracy(calls, run):
     text = result.stdout
     assert text.startswith("Ablation: agreement\n30 units in 30 clusters, 30 examples\n")
     assert "- Resample ablation of one head by itself" in text
-    assert "- Unablated: logit difference 4.1 logits [" in text
-    assert "- Ablating head 0.1 costs 1.5 logits [1." in text
+    assert "- Unablated: logit difference 4.15 logits [" in text
+    assert "- Ablating head 0.1 costs 1.49 logits [1." in text
     assert "accuracy goes from 1.00 to 0.75" in text
     row = next(line for line in text.splitlines() if line.startswith("head 0.1"))
     assert {"2.656", "0.750"} <= set(row.split())
@@ -60,8 +60,8 @@ def test_all_heads_print_the_strongest_and_leave_a_page(calls, run, tmp_path):
     assert calls["ablate"][1] == AblateOptions()
     assert "- Mean ablation of each head by itself" in result.stdout
     first = next(line for line in result.stdout.splitlines() if line.startswith("head "))
-    assert first.split()[:3] == ["head", "0.0", "-1.5"]
-    assert "- Ablating head 0.0 costs 1.5 logits" in result.stdout
+    assert first.split()[:3] == ["head", "0.0", "-1.49"]
+    assert "- Ablating head 0.0 costs 1.49 logits" in result.stdout
     assert result.stdout.splitlines()[-1].startswith(str(tmp_path / "r" / "report.html"))
     assert "answers of several tokens: 3" in (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
 
@@ -151,7 +151,7 @@ def test_a_site_is_handed_on_and_named(run, answer, tmp_path):
     page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
     for text in (result.stdout, page):
         assert "ean ablation of resid_mid, by layer" in text
-        assert "Ablating resid_mid at layer 0 costs 1.5 logits" in text
+        assert "Ablating resid_mid at layer 0 costs 1.49 logits" in text
 
 
 @pytest.mark.parametrize(("base", "above"), [(-0.14, False), (4.0, True)])
@@ -168,7 +168,7 @@ def test_an_interval_that_is_not_known_is_null_and_said(run, answer):
     answer(type(result)(frame, result.provenance, result.labels))
     printed = json.loads(run(*ONE, "--json").stdout)
     assert (printed["low"], printed["above_chance"]) == (None, None)
-    assert "-1.5 (no interval)" in run(*ONE).stdout
+    assert "-1.49 (no interval)" in run(*ONE).stdout
     assert "above chance" not in run(*ONE).stdout
 
 
@@ -211,8 +211,8 @@ def test_patching_prints_the_strongest_cells_and_leaves_a_page(calls, run, tmp_p
     assert (name, asked) == ("agreement", PatchOptions(site="resid_pre", by=["layer", "pos"]))
     assert where.executor == Local()
     assert "by layer and position" in result.stdout
-    assert "Clean: logit difference 3.9 logits" in result.stdout
-    assert "- Patching z at layer 0, BOS brings back 0.9" in result.stdout
+    assert "Clean: logit difference 3.85 logits" in result.stdout
+    assert "- Patching z at layer 0, BOS brings back 0.97 [" in result.stdout
     assert result.stdout.splitlines()[-1].startswith(str(tmp_path / "r" / "report.html"))
     assert (tmp_path / "r" / "figures" / "heatmap.png").is_file()
 

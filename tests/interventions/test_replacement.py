@@ -132,7 +132,7 @@ def test_resample_asks_for_the_same_template():
 
 
 def test_no_reference_set_is_an_error_for_means():
-    with pytest.raises(InputError, match="has no reference examples for its fold 0; use zero ablation"):
+    with pytest.raises(InputError, match="has a single unit, so no other to take values from; use zero ablation"):
         values("mean", task_of([pair(prompts(0, 1))], []))
 
 
