@@ -169,7 +169,8 @@ def _number(name: str, asked: Any, n_cells: int) -> int:
     if is_whole(asked) and asked >= 1:
         return min(int(asked), n_cells)
     if isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < float(asked) <= 1:
-        return ceil(asked * n_cells)  # in the precision of its type
+        share: Any = asked
+        return ceil(share * n_cells)  # in the share's own precision
     raise InputError(f"{name}: expected a number of cells from 1, or a share above 0.0 and up to 1.0, got {asked!r}")
 
 

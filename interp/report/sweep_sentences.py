@@ -196,10 +196,10 @@ def _how_many(sweep: Swept) -> list[str]:
     if sweep.metric == "kl_divergence":
         return ["No cell is tested: a divergence is above 0 wherever anything changes; its size is what counts."]
     if sweep.summary["p_adjusted"].isna().all():
-        return [
-            f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most "
-            f"{int(cells['n_clusters'].max())} in a cell: {MORE_CLUSTERS}."
-        ]
+        n_clusters = int(cells["n_clusters"].max())
+        why = f"a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most {n_clusters} in a cell"
+        why = why if n_clusters < FEWEST_CLUSTERS else "a template has a single cluster, so no interval is known"
+        return [f"Nothing is decided: {why}: {MORE_CLUSTERS}."]
     beyond, large = int((cells["found"] != "").sum()), int((cells["found"] == LARGE).sum())
     if not beyond:
         return [f"None of {n_cells} is beyond the correction (adjusted p ≤ {ALPHA:g}).{_largest(sweep)}"]

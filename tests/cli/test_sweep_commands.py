@@ -168,7 +168,8 @@ def test_an_interval_that_is_not_known_is_null_and_said(run, answer):
     answer(type(result)(frame, result.provenance, result.labels))
     printed = json.loads(run(*ONE, "--json").stdout)
     assert (printed["low"], printed["above_chance"]) == (None, None)
-    assert "-1.49 (no interval)" in run(*ONE).stdout
+    assert "-1.49 (no interval: a template has a single cluster)" in run(*ONE).stdout
+    assert "Nothing is decided: a template has a single cluster, so no interval is known" in run(*ONE).stdout
     assert "above chance" not in run(*ONE).stdout
 
 
