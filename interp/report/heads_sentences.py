@@ -297,9 +297,13 @@ def _open_questions(heads: pd.DataFrame) -> list[str]:
     return [_open_question(rows, str(reason), len(heads)) for reason, rows in undecided.groupby(reasons, sort=False)]
 
 
+def _heads(names: Sequence[str]) -> str:
+    return f"{'head' if len(names) == 1 else 'heads'} {listed(names)}"
+
+
 def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
     names = _names(undecided)
-    sentence = f"Undecided {'is head' if len(names) == 1 else 'are heads'} {listed(names)}"
+    sentence = f"Undecided {'is' if len(names) == 1 else 'are'} {_heads(names)}"
     if len(names) == n_heads:
         sentence = f"Every one of the {n_heads} heads is undecided" if n_heads > 1 else "The only head is undecided"
     because = f": {reason}" if reason else ""
@@ -326,7 +330,7 @@ def short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) ->
     else:
         parts.append(f"{_in_short(found.iloc[0])}.")
         others = found.iloc[1:].groupby("verdict", sort=False)
-        if groups := [f"“{verdict}”: {listed(_names(rows))}" for verdict, rows in others]:
+        if groups := [f"{_heads(_names(rows))} “{verdict}”" for verdict, rows in others]:
             parts.append(f"Also {'; '.join(groups)}.")
     sizes = heads["effect"].abs()
     if sizes.notna().any() and (found.empty or sizes.idxmax() != found.index[0]):
