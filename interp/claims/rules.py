@@ -169,7 +169,7 @@ def required_units(
 
     `standard_error` is that of the mean over the present units, less the minimum, `critical` as in ``Claims``.
 
-    Example:
+    Examples:
         >>> from interp.claims.rules import required_units
         >>> required_units(standard_error=0.3, n_units=40, minimum=0.6, critical=2.8)
         133.0

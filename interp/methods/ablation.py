@@ -238,7 +238,7 @@ def ablate(
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
 
-    Example:
+    Examples:
         >>> result = interp.ablate(interp.load_model(), "agreement", replacement="zero", n=24)
         >>> list(result.summary().columns[:3])
         ['layer', 'head', 'effect']

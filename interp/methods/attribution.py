@@ -79,7 +79,7 @@ def attribute(
             without a counterfactual of its length; prompts that nothing aligns; a point that the model does not run; a
             budget too small for one row.
 
-    Example:
+    Examples:
         >>> from interp.methods.attribution import attribute
         >>> len(attribute(interp.load_model(), "agreement", n=24).summary())
         12

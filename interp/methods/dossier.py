@@ -185,7 +185,7 @@ def heads(
             several workers, a model that cannot be sent to one.
         TaskError: A named task cannot be loaded, or the tokenizer carries none.
 
-    Example:
+    Examples:
         >>> import interp
         >>> report = interp.heads(interp.load_model(), ["agreement"], n=40, probes=False, max_group=0)
         >>> sorted(report.tasks["task"])

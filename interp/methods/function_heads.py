@@ -82,7 +82,7 @@ def function_heads(
     Raises:
         InputError: A row that the model cannot carry, or attention that is no number.
 
-    Example:
+    Examples:
         >>> import interp
         >>> from interp.methods.function_heads import function_heads
         >>> scores = function_heads(interp.load_model(), n_rows=4).summary()

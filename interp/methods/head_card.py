@@ -156,7 +156,7 @@ def head_card(
         TaskError: A named task cannot be loaded, or the tokenizer carries none.
         KeyboardInterrupt: It was interrupted: half a card is none.
 
-    Example:
+    Examples:
         >>> import interp
         >>> from interp.methods.head_card import head_card
         >>> card = head_card(interp.load_model(), "2.2", "agreement", n=40, probes=False, max_group=0, max_units=4)
@@ -237,7 +237,7 @@ def head_cards(
         InputError: The report is of another model or of other items.
         KeyboardInterrupt: It was interrupted.
 
-    Example:
+    Examples:
         >>> import interp
         >>> from interp.methods.head_card import head_cards
         >>> model = interp.load_model()

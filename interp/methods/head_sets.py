@@ -105,7 +105,7 @@ def pairwise(
         InputError: As ``ablate``; fewer than two heads; a KL divergence; shares out of range.
         AuditError: The engine's numbers are not those of the plain way.
 
-    Example:
+    Examples:
         >>> from interp.methods.head_sets import pairwise
         >>> pairs = pairwise(interp.load_model(), "agreement", heads=[(2, 1), (2, 2)], n=24).summary()
         >>> list(pairs.columns[:3])
@@ -192,7 +192,7 @@ def greedy(
         AuditError: The engine's numbers are not those of the plain way.
         KeyboardInterrupt: Interrupted before the first step was complete.
 
-    Example:
+    Examples:
         >>> from interp.methods.head_sets import greedy
         >>> len(greedy(interp.load_model(), "agreement", heads=[(2, 1), (2, 2)], n_heads=1, n=24).chosen)
         1

@@ -129,7 +129,7 @@ def patch(
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
 
-    Example:
+    Examples:
         >>> result = interp.patch(interp.load_model(), "agreement", by=("layer", "head"), n=24)
         >>> "normalised" in result.summary()
         True

@@ -216,7 +216,7 @@ def path_patch(
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
 
-    Example:
+    Examples:
         >>> result = interp.path_patch(interp.load_model(), "agreement", [["0.1", "2.2.k"]], n=24)
         >>> result.labels
         ('sender', 'via', 'receiver')

@@ -143,7 +143,7 @@ def compare_replacements(
         InputError: As ``ablate``; fewer than two replacements or one twice; a KL divergence; shares out of range.
         AuditError: The engine's numbers are not those of the plain way.
 
-    Example:
+    Examples:
         >>> from interp.methods.replacements_compared import compare_replacements
         >>> compared = compare_replacements(interp.load_model(), "agreement", replacements=("zero", "mean"), n=24)
         >>> len(compared.summary())

@@ -193,7 +193,7 @@ def self_repair(
             replacement that the task cannot provide, or a share out of range.
         AuditError: The engine's numbers are not those of the plain way.
 
-    Example:
+    Examples:
         >>> from interp.methods.self_repair import self_repair
         >>> found = self_repair(interp.load_model(), "agreement", heads=[(2, 2)], n=24).summary()
         >>> list(found.columns[:3])

@@ -156,7 +156,7 @@ def task_attention(
     Raises:
         InputError: An example that the model cannot carry.
 
-    Example:
+    Examples:
         >>> import interp
         >>> from interp.methods.task_attention import task_attention
         >>> found = task_attention(interp.load_model(), "agreement", n=24)

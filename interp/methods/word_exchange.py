@@ -160,7 +160,7 @@ def exchange_word(
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.
 
-    Example:
+    Examples:
         >>> from interp.methods.word_exchange import exchange_word
         >>> exchanged = exchange_word(interp.load_model(), "agreement", heads=[(2, 1), (2, 2)], n=24).summary()
         >>> exchanged.nsmallest(1, "effect")[["layer", "head"]].values.tolist()

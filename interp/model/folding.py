@@ -33,7 +33,7 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
     Raises:
         InputError: The norms stand behind the additions, where the stream itself reads them.
 
-    Example:
+    Examples:
         >>> folded = interp.fold_layer_norm(interp.load_model())
         >>> bool((folded.ln_final.w == 1).all())
         True

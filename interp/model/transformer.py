@@ -82,7 +82,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         tokenizer: A fast tokenizer, or None.
         name: Where the model came from, for reports.
 
-    Example:
+    Examples:
         >>> from interp.model.config import TransformerConfig
         >>> config = TransformerConfig(n_layers=1, n_heads=2, d_model=8, d_head=4, d_mlp=16, d_vocab=10, n_ctx=5)
         >>> tuple(interp.HookedTransformer(config)(torch.tensor([[1, 2, 3]])).shape)

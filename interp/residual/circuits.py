@@ -123,7 +123,7 @@ def copying_scores(model: HookedTransformer) -> CircuitReading:
     Raises:
         InputError: The stream is no sum.
 
-    Example:
+    Examples:
         >>> from interp.residual.circuits import copying_scores
         >>> copying_scores(interp.load_model()).summary().nlargest(1, "copying")[["layer", "head"]].values.tolist()
         [[2, 1]]
@@ -247,7 +247,7 @@ def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, 
     Raises:
         InputError: No such head, `word` is no token, `top` is no number of tokens, or the stream is no sum.
 
-    Example:
+    Examples:
         >>> from interp.residual.circuits import writes
         >>> writes(interp.load_model(), 2, 2, " keys", top=2).summary().query("change == 'raised'")["text"].tolist()
         [' themselves', ' their']

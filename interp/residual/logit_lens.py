@@ -91,7 +91,7 @@ def logit_lens(
     Raises:
         InputError: The prompts do not fit the model, `answer` or `top` is none, or the logits are no numbers.
 
-    Example:
+    Examples:
         >>> from interp.residual.logit_lens import logit_lens
         >>> reading = logit_lens(interp.load_model(), "The keys to the cabinet", answer=" are")
         >>> reading.examples.query("pos == pos.max()")["rank"].tolist()

@@ -104,7 +104,7 @@ def residual_stream(
         InputError: The prompts do not fit the model, the model normalises the stream itself, or a hook of the user's
             writes to the stream past its components.
 
-    Example:
+    Examples:
         >>> stream = interp.residual_stream(interp.load_model(), "The keys to the cabinet")
         >>> stream.labels["label"].tolist()[:4]
         ['embedding', 'position', 'L0H0', 'L0H1']
@@ -233,7 +233,7 @@ def direct_logit_attribution(
         InputError: `pos` lies outside a prompt, a prompt is all padding, or `right` or `wrong` are no ids, one or
             one a prompt.
 
-    Example:
+    Examples:
         >>> model = interp.load_model()
         >>> stream = interp.residual_stream(model, "The keys to the cabinet")
         >>> parts = interp.direct_logit_attribution(model, stream, " are", " is")

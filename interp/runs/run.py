@@ -50,7 +50,7 @@ class Run:
         about: Notes that are kept with it, such as the command line.
         generation: Of the fresh answer that this is a part of; 0 for none.
 
-    Example:
+    Examples:
         >>> first = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24, run=interp.Run("runs"))
         >>> again = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24, run=interp.Run("runs"))
         >>> again.provenance["run"] == first.provenance["run"]

@@ -112,7 +112,7 @@ def list_tasks() -> pd.DataFrame:
     Returns:
         One row a task, with the columns ``name``, ``description``, ``query``, ``metric`` and ``feature``.
 
-    Example:
+    Examples:
         >>> interp.list_tasks()["name"].tolist()[:5]
         ['agreement', 'coreference', 'reflexive', 'ioi', 'induction']
     """
@@ -158,7 +158,7 @@ def load_task(
         TaskError: The task is unknown, an argument is of no use for it, or its file cannot be read.
         NotCarriedError: The tokenizer can carry none of its items.
 
-    Example:
+    Examples:
         >>> task = interp.load_task("agreement", tokenizer=interp.load_model().tokenizer, n=4)
         >>> task.units[0].item.example.prompt
         'Some paralysis'

@@ -94,7 +94,7 @@ def encode_task(
         NotCarriedError: No pair is left; the message gives the count for each requirement that failed, and which of the
             arguments would leave one.
 
-    Example:
+    Examples:
         >>> from interp.tasks import agreement
         >>> about = {"name": "agreement", "description": "Subject and verb agree.", "metric": "logit_difference"}
         >>> task = interp.encode_task(agreement.pairs(4, seed=0), tokenizer=interp.load_model().tokenizer, **about)

@@ -25,7 +25,7 @@ GENDERS: dict[str, Gender] = {
 class Span:
     """Half-open range of characters ``[start, stop)`` of an example's ``text``.
 
-    Example:
+    Examples:
         >>> interp.Span.find("keys", "The keys to the cabinet")
         Span(start=4, stop=8)
     """
@@ -79,7 +79,7 @@ class Relation:
     Raises:
         TaskError: Some is no span.
 
-    Example:
+    Examples:
         >>> subject, verb = (interp.Span.find(word, "The keys near the cabinet") for word in ("keys", "cabinet"))
         >>> interp.Relation("subject", query=verb, related=subject).distractors
         {}
@@ -116,7 +116,7 @@ class Example:
         TaskError: A word counterfactual differs elsewhere, too, or not at all; its right answer is the same; or the
             prompt has no related word to exchange.
 
-    Example:
+    Examples:
         >>> interp.Example("The keys", " are", " is", None, template="simple", layout="simple").text
         'The keys are'
     """
@@ -180,7 +180,7 @@ class MinimalPair:
     Raises:
         TaskError: `cluster` is no text.
 
-    Example:
+    Examples:
         >>> plural = interp.Example("The keys", " are", " is", None, template="simple", layout="simple")
         >>> singular = interp.Example("The key", " is", " are", None, template="simple", layout="simple")
         >>> len(interp.MinimalPair(plural, singular, cluster="key").examples)

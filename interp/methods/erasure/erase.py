@@ -161,7 +161,7 @@ def erase(
             model cannot carry; or nothing to steer to.
         AuditError: The engine's numbers are not those of the plain way.
 
-    Example:
+    Examples:
         >>> import interp
         >>> from interp.methods.erasure.erase import erase
         >>> found = erase(interp.load_model(), "agreement", "number", heads=[(2, 2)], methods=["leace"], n=24)

@@ -111,7 +111,7 @@ def probe(
         TaskError: The data cannot be read.
         LoadError: The store is damaged.
 
-    Example:
+    Examples:
         >>> import interp
         >>> found = interp.probe(interp.load_model(), "agreement", "number", heads=[(2, 2)], n=40, kind="lda")
         >>> found.summary()[["layer", "head", "score", "verdict"]].round(2).values.tolist()

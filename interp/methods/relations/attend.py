@@ -73,7 +73,7 @@ def attend(
             nothing but what is scored, or an option is unknown.
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
 
-    Example:
+    Examples:
         >>> import interp
         >>> from interp.tasks import agreement
         >>> from interp.tasks.generated_corpus import linked_documents

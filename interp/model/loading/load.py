@@ -145,7 +145,7 @@ def load_model(
             two things, its weights do not fit into `dtype`, or `tokenizer` is none.
         ConfigError: No such device or dtype here.
 
-    Example:
+    Examples:
         >>> model = interp.load_model()
         >>> model.name, model.cfg.n_layers, model.cfg.n_heads
         ('default', 3, 4)

@@ -44,7 +44,7 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
         LoadError: The weights are not finite, or not in this dtype; nothing is written.
         ConfigError: No such dtype.
 
-    Example:
+    Examples:
         >>> folder = interp.save_model(interp.load_model(), "mine")
         >>> interp.load_model(folder).hash == interp.load_model().hash
         True

@@ -43,7 +43,7 @@ SCRIPT = """
 import ctypes, gc, json, sys, warnings
 import torch
 from random_tasks import change, random_task
-from interp.interventions import provenance
+from interp.model import provenance
 from interp.interventions.engine import plan
 from interp.interventions.erase import Erase, Eraser
 from interp.interventions.reference_set import make_replacement
