@@ -1,5 +1,6 @@
 """A fresh answer is kept beside the old one, which holds until the new one is complete, whatever happens."""
 
+import json
 import os
 import signal
 import sys
@@ -236,6 +237,10 @@ def test_killed_before_every_operation_on_the_disk(tmp_path, step, monkeypatch):
         assert _key(again)[-2:] in ("-1", "-2"), "a kill after the last operation that counts begins another"
         assert _key(_small(root)) == _key(again)
         assert not list(root.glob("*.fresh"))
-        log = (root / _key(again) / "log.jsonl").read_text()
-        assert log.count('"kept"') == len(list((root / _key(again) / "parts").iterdir())), "none was kept twice"
+        log = map(json.loads, (root / _key(again) / "log.jsonl").read_text().splitlines())
+        kept = [each["part"] for each in log if each["event"] == "kept"]
+        parts = {each.stem for each in (root / _key(again) / "parts").iterdir()}
+        assert len(kept) == len(set(kept)), "none was kept twice"
+        assert set(kept) <= parts
+        assert len(parts) - len(kept) <= 1, "a kill behind a part, and before its line of the log, leaves out this line"
     assert number > 20, "the operations were counted"
