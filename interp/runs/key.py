@@ -2,13 +2,11 @@
 
 The key is the hash of the request and the program. It names the run's folder, in which each file is known by its hash:
 
-===========================  =======================================================================================
-``manifest.json``            the request and the program; their hash is the key
-``parts/NAME.HASH.parquet``  what was measured, part by part; ``HASH`` begins the file's SHA-256
-``NAME.parquet``             the finished tables; a sweep has one, ``frame``
-``result.json``              provenance, the SHA-256 of each table, the names of the parts; written last
-``log.jsonl``                the events: begun, kept, found damaged, finished
-===========================  =======================================================================================
+- ``manifest.json``: the request and the program; their hash is the key
+- ``parts/NAME.HASH.parquet``: what was measured, part by part; ``HASH`` begins the file's SHA-256
+- ``NAME.parquet``: the finished tables; a sweep has one, ``frame``
+- ``result.json``: provenance, the SHA-256 of each table, the names of the parts; written last
+- ``log.jsonl``: the events: begun, kept, found damaged, finished
 """
 
 import hashlib
