@@ -297,7 +297,7 @@ def _open_questions(heads: pd.DataFrame) -> list[str]:
     return [_open_question(rows, str(reason), len(heads)) for reason, rows in undecided.groupby(reasons, sort=False)]
 
 
-def _heads(names: Sequence[str]) -> str:
+def _heads(names: list[str]) -> str:
     return f"{'head' if len(names) == 1 else 'heads'} {listed(names)}"
 
 
