@@ -98,12 +98,11 @@ def collect(
     check_place(folder)
     if (data is None) == (task is None):
         raise InputError(f"expected either --data or --task, got {'neither' if data is None else 'both'}")
-    beside = {"--n": n, "--unequal-lengths": unequal_lengths or None}
-    if data is None:
-        beside = {"--feature": feature, "--context": context}  # type: ignore[dict-item]
-    for name, value in beside.items():
+    of_tasks: dict[str, object] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
+    of_data: dict[str, object] = {"--feature": feature, "--context": context}
+    of, others = ("--task", of_data) if data is None else ("--data", of_tasks)
+    for name, value in others.items():
         if value is not None:
-            of = "--task" if data is None else "--data"
             raise InputError(f"{name}: expected none beside {of}, got {value!r}; leave it out")
     who = work.who()
     names = _site_names(site)

@@ -116,9 +116,15 @@ class Work:
 
         return load_for_tasks(name or self.model, device=self.device, dtype=self.dtype, threads=self.threads)
 
-    def save(self, result: Any, **more: Any) -> Path | None:
-        """Write the result's folder, where one is asked for."""
-        return None if self.out is None else result.save(self.out, command=typed(), **more)
+    def save(self, result: Any, page: "Page | None" = None, **more: Any) -> Path | None:
+        """Write the result's folder, where one is asked for; with the `page`, where it is made already."""
+        if self.out is None:
+            return None
+        if page is None:
+            return result.save(self.out, command=typed(), **more)
+        from interp.report.folder import save
+
+        return save(result, self.out, command=typed(), page=page)
 
     def left(self, folder: Path | None) -> dict[str, Any]:
         """What every JSON has: the folder and the page in it, null without --out, and the seconds."""

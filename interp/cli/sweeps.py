@@ -65,20 +65,21 @@ def _sweep(
         give_back_freed_memory()
     from interp.cli.terminal import print_json
     from interp.methods.task_arguments import as_predicted
-    from interp.report.sections import page_of
+    from interp.report.sweep import page_of_swept
     from interp.report.sweep_cells import swept
 
-    loaded, drawn = work.load(), {"n": asked.n, "seed": asked.seed, "metric": asked.metric}
-    given = as_predicted(task, loaded, **drawn, unequal_lengths=unequal_lengths)  # type: ignore[arg-type]
+    loaded = work.load()
+    drawn: Any = {"n": asked.n, "seed": asked.seed, "metric": asked.metric}
+    given = as_predicted(task, loaded, **drawn, unequal_lengths=unequal_lengths)
     with measuring(name) as progress:
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)
-        found: Any = _numbers(frames) if work.as_json else page_of(result)
-    folder = work.save(result)
+        page = page_of_swept(frames)
+    folder = work.save(result, page)
     if work.as_json:
-        print_json({"task": task, **asked.asked(), **found, **work.left(folder)})
+        print_json({"task": task, **asked.asked(), **_numbers(frames), **work.left(folder)})
     else:
-        work.tell(found, folder)
+        work.tell(page, folder)
     if not frames.complete:
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)

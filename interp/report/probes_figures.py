@@ -124,8 +124,8 @@ def controls_grid(result: Any) -> Grid:
     ]
     names = [cell_name(row) for _, row in shown.iterrows()]
     values = shown[columns].set_axis(names, axis=0).set_axis(list(_COLUMNS.values()), axis=1)
-    how = {"palette": "attention", "start": start, "bound": bound}
-    return Grid(cell_kind(result), "", values, np.array(titles), np.array(marks), MARKS, **how)  # type: ignore[arg-type]
+    how: Any = {"palette": "attention", "start": start, "bound": bound}
+    return Grid(cell_kind(result), "", values, np.array(titles), np.array(marks), MARKS, **how)
 
 
 def _said(result: Any, row: pd.Series, column: str, mark: str) -> str:

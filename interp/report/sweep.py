@@ -41,13 +41,17 @@ from interp.report.words import FEWEST_CLUSTERS, METRICS, about
 
 def page_of(result: Any) -> Page:
     """The sections of an ablation, of patching, or of a growing set of heads."""
-    shown = swept(result)
+    return page_of_swept(swept(result))
+
+
+def page_of_swept(shown: Swept) -> Page:
+    """The same of a sweep whose statistics are there."""
     call = "greedy" if shown.labels == GROWING else "sweep"
     draws = {"strongest": partial(strongest_figure, shown)}
     if len(shown.labels) > 1 and panel(shown) is not None:
         draws["heatmap"] = partial(heatmap_figure, shown)
     labels = list(shown.labels)
-    status = statuses(result.examples, labels)[[*labels, "status"]]
+    status = statuses(shown.result.examples, labels)[[*labels, "status"]]
     cells = shown.summary.merge(status, on=labels, how="left", validate="one_to_one")
     return Page(
         title=title(shown),
