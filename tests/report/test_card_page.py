@@ -140,7 +140,8 @@ def test_a_task_that_was_not_measured_anew_is_compared_and_has_no_section():
 
 def test_a_card_by_itself_names_the_model_and_its_tasks_and_one_of_a_report_the_way_back():
     card = made_up_card(provenance={**made_up_card().provenance, "model": "tiny"})
-    assert "Model tiny · 2 tasks: agreement and blimp:&lt;script&gt;alert(1) · 95 % intervals" in page_source(card)
+    facts = ("Model tiny", "2 tasks: agreement and blimp:&lt;script&gt;alert(1)", "95 % intervals")
+    assert " · ".join(f"<span>{fact}</span>" for fact in facts) in page_source(card)
     assert "All heads" not in page_source(card)
     assert '<a href="../report.html">← All heads</a>' in page_source(dataclasses.replace(card, back="../report.html"))
 
