@@ -6,7 +6,7 @@ import typer
 
 from interp.cli.generated import Fields
 from interp.cli.hints import after_looking, say_next
-from interp.cli.options import MEASURED, SeedOption
+from interp.cli.options import MEASURED, no_larger_seed
 from interp.cli.running import Work, measuring
 from interp.errors import InputError
 
@@ -29,7 +29,12 @@ def calibrate(
     heads: Annotated[
         int | None, typer.Option(help="Heads of a layer; with --layers.", min=1, show_default="4 to 8", metavar="N")
     ] = None,
-    seed: SeedOption = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Seed of every random draw.", min=0, callback=no_larger_seed, metavar="N", rich_help_panel=MEASURED
+        ),
+    ] = 0,
 ) -> None:
     """How often are verdicts wrong? `interp heads` on models of known truth: heads planted by hand, and none."""
     if (layers is None) != (heads is None):
