@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from interp.cli.generated import Fields
-from interp.cli.hints import after_attend, say_next
+from interp.cli.hints import Next, after_attend
 from interp.cli.options import names_in
 from interp.cli.running import Work, measuring
 from interp.errors import InputError, TaskError
@@ -44,11 +44,9 @@ def attend(of: Treebanks, asked: Annotated[AttendOptions, Fields(without=("exclu
     names = names_in(of.relation)
     corpus, chooser = _read(of.data, of.choose_on or [], names)
     from interp.cli.loading import can_be_asked
-    from interp.cli.terminal import print_json
     from interp.methods.relations.attend import attend as measure
     from interp.methods.relations.examples import relation_maps
     from interp.report.relations_sentences import leading
-    from interp.report.sections import page_of
 
     loaded = work.load()
     kept_out: list[Excluded] = [] if of.include_special else ["special"]
@@ -58,15 +56,15 @@ def attend(of: Treebanks, asked: Annotated[AttendOptions, Fields(without=("exclu
         result = measure(loaded, corpus, names, options, choose_on=chooser, progress=progress, run=run)
     files = {"data": of.data, **({"choose_on": of.choose_on} if of.choose_on else {})}
     result = replace(result, provenance={**result.provenance, **files})
-    pictured = result if work.out is None else replace(result, maps=relation_maps(loaded, corpus, result))
-    folder = work.save(pictured)
-    if work.as_json:
-        print_json({**_numbers(result), **work.left(folder)})
-        return
-    work.tell(page_of(result), folder)
-    found = leading(result.cells)
-    first = "" if found.empty else str(found["relation"].iloc[0])
-    say_next(after_attend(_pairs_of(of.data[0], first, loaded), work.model, can_be_asked(loaded)))
+    if work.out is not None:
+        result = replace(result, maps=relation_maps(loaded, corpus, result))
+
+    def hint() -> Next:
+        found = leading(result.cells)
+        first = "" if found.empty else str(found["relation"].iloc[0])
+        return after_attend(_pairs_of(of.data[0], first, loaded), work.model, can_be_asked(loaded))
+
+    work.answer(result, lambda: _numbers(result), hint)
 
 
 def _numbers(result: "RelationResult") -> dict[str, Any]:

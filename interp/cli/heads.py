@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interp.cli.generated import Fields
-from interp.cli.hints import after_head, after_heads, say_next
+from interp.cli.hints import after_head, after_heads
 from interp.cli.options import Tasks
 from interp.cli.running import Work, measuring, typed
 from interp.errors import InputError
@@ -50,10 +51,10 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
     """
     run = work.run()
     from interp.cli.loading import load_tasks
-    from interp.cli.terminal import print_json, records
+    from interp.cli.terminal import records
     from interp.methods import dossier
     from interp.methods.task_arguments import with_left_out
-    from interp.report.sections import page_of
+    from interp.report.heads import page_of
 
     names = list(dict.fromkeys(on.task or generated_tasks()))
     loaded = work.load()
@@ -69,22 +70,24 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
         more: Any = {"siblings": siblings, **chosen, "progress": progress, "run": run}
         report = with_left_out(dossier.heads(loaded, tasks, replace(asked, n=None), **more), left_out)
     pages: dict[str, str] = {}
-    try:
-        pages = _card_pages(loaded, tasks, report, run) if on.cards else {}
-    finally:  # whatever became of the cards
-        folder = work.save(report, cards=pages)
-    if work.as_json:
+    if on.cards:
+        try:
+            pages = _card_pages(loaded, tasks, report, run)
+        except BaseException:  # whatever became of the cards, the report is there
+            if work.out is not None:
+                report.save(work.out, command=typed())
+            raise
+
+    def numbers() -> dict[str, Any]:
         verdicts = report.summary()[["layer", "head", "task", "verdict", "reason", "partners"]]
         tables = {"verdicts": verdicts, "tasks": report.tasks, "replication": report.replication}
-        answer = {name: records(frame) for name, frame in tables.items()}
-        print_json(
-            {**work.left(folder), **answer, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
-        )
-        return
-    work.tell(page_of(report), folder)
+        found = {name: records(frame) for name, frame in tables.items()}
+        return {**found, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
+
     drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
     again = ["--unequal-lengths"] * on.unequal_lengths + ["--choose"] * on.choose + asked_again(asked)
-    say_next(after_heads(report, work.model, drawn, again))
+    hint = partial(after_heads, report, work.model, drawn, again)
+    work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
 
 def asked_again(asked: HeadsOptions) -> list[str]:
@@ -110,9 +113,7 @@ def head(
     parse_head(name)  # before anything is loaded
     run = work.run()
     from interp.cli.loading import load_tasks
-    from interp.cli.terminal import print_json
     from interp.methods.task_arguments import with_left_out
-    from interp.report.sections import page_of
 
     loaded = work.load()
     which = as_head(loaded, name)
@@ -121,13 +122,9 @@ def head(
     with measuring("head") as progress:
         found = head_card.head_card(loaded, which, tasks, options=replace(asked, n=None), progress=progress, run=run)
     card = with_left_out(found, left_out)
-    folder = work.save(card)
-    if work.as_json:
-        print_json({"head": card.name, **work.left(folder), **_numbers(card)})
-        return
-    work.tell(page_of(card), folder)
     first = next((each for each in tasks if each.name in set(card.tasks["task"])), tasks[0])
-    say_next(after_head(card.name, first, work.model, folder is not None))
+    hint = partial(after_head, card.name, first, work.model, work.out is not None)
+    work.answer(card, lambda: {"head": card.name, **_numbers(card)}, hint)
 
 
 def generated_tasks() -> list[str]:

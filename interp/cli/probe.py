@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from interp.cli.generated import Fields
-from interp.cli.hints import after_probe, say_next
+from interp.cli.hints import Next, after_probe
 from interp.cli.options import Unequal, require_no_layers
 from interp.cli.running import Work, measuring
 from interp.errors import InputError
@@ -69,9 +69,7 @@ def probe(
         from interp.runs.store import ActivationStore
 
         words = ActivationStore.open(of.store)
-    from interp.cli.terminal import print_json
     from interp.methods.probes.probe import probe as measure
-    from interp.report.sections import page_of
     from interp.tasks.catalogue import load_task
 
     loaded = work.load()
@@ -83,14 +81,13 @@ def probe(
         result = measure(loaded, words, of.feature, options, progress=progress, run=run)
     source: dict[str, Any] = {"data": of.data} if of.data else {} if of.store is None else {"store": str(of.store)}
     result = replace(result, provenance={**result.provenance, **source})
-    folder = work.save(result)
-    if work.as_json:
-        print_json({**_numbers(result), **work.left(folder)})
-        return
-    work.tell(page_of(result), folder)
-    relations = bool(of.data) and bool(words.contents.relations)
-    able = can_be_asked(loaded) if of.task is None else predicts(loaded)
-    say_next(after_probe(of.feature, work.model, task=of.task, data=of.data, relations=relations, able=able))
+
+    def hint() -> Next:
+        relations = bool(of.data) and bool(words.contents.relations)
+        able = can_be_asked(loaded) if of.task is None else predicts(loaded)
+        return after_probe(of.feature, work.model, task=of.task, data=of.data, relations=relations, able=able)
+
+    work.answer(result, lambda: _numbers(result), hint)
 
 
 def _numbers(result: "ProbeResult") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 
 from interp.cli.exits import INTERRUPTED
 from interp.cli.generated import Fields
-from interp.cli.hints import after_sweep, say_next
+from interp.cli.hints import after_sweep
 from interp.cli.options import OneTask, require_no_layers
 from interp.cli.running import Work, give_back_freed_memory, interrupted, measuring
 from interp.cli.saying import say
@@ -49,7 +49,6 @@ def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: 
     """Measure, and say what was found; an interrupted sweep ends with its own exit code."""
     if asked.memory_budget is not None:
         give_back_freed_memory()
-    from interp.cli.terminal import print_json
     from interp.methods.task_arguments import as_predicted
     from interp.report.sweep import page_of_swept
     from interp.report.sweep_cells import swept
@@ -61,16 +60,11 @@ def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: 
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)
         page = page_of_swept(frames)
-    folder = work.save(result, page)
-    if work.as_json:
-        print_json({"task": on.task, **asked.asked(), **_numbers(frames), **work.left(folder)})
-    else:
-        work.tell(page, folder)
+    hint = (lambda: after_sweep(frames, given, work.model, asked.metric)) if frames.complete else None
+    work.answer(result, lambda: {"task": on.task, **asked.asked(), **_numbers(frames)}, hint, lambda _: page)
     if not frames.complete:
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)
-    if not work.as_json:
-        say_next(after_sweep(frames, given, work.model, asked.metric))
 
 
 def _numbers(frames: "Swept") -> dict[str, Any]:
