@@ -15,7 +15,7 @@ layer's pattern is turned into words as it is computed; none is kept.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,38 +122,44 @@ REASONS = (AHEAD, UNALIGNED, OUTSIDE, NO_CHOICE)
 class Items:
     """What heads are scored on in one window: the number of the direction, the unit that looks and those to be found.
 
-    ``rules`` says whether each rule finds one of them; ``chance`` is the share of right ones among what can be chosen;
-    ``left_out`` counts what was not scored, by (direction, reason).
+    The keys are the window's units and, where one can be chosen, the tokens of no word after them. ``allowed`` says
+    what can be chosen; ``rules`` whether each rule finds a related word, and at last by chance: the share of right
+    choices. ``left_out`` counts what was not scored, by (direction, reason).
     """
 
     direction: Int[np.ndarray, " item"]
     query: Int[np.ndarray, " item"]
-    related: Bool[np.ndarray, "item unit"]
-    rules: Bool[np.ndarray, "item rule"]
-    chance: Float[np.ndarray, " item"]
+    related: Bool[np.ndarray, "item key"]
+    allowed: Bool[np.ndarray, "item key"]
+    rules: Float[np.ndarray, "item rule"]
     left_out: Counter[tuple[int, str]]
 
 
-def items_of(window: Window, directions: Sequence[Direction], *, causal: bool, n_further: int = 0) -> Items:
-    """The items of a window; each names its direction by the number in `directions`.
-
-    `n_further` is how many tokens of no word, or the word itself, can be chosen, too.
-    """
-    kept: list[tuple[int, int, list[int]]] = []
+def items_of(window: Window, directions: Sequence[Direction], *, causal: bool, exclude: Collection[str]) -> Items:
+    """The items of a window; each names its direction by the number in `directions`."""
+    kept: list[tuple[int, int]] = []
+    related_to: list[list[int]] = []
     left_out: Counter[tuple[int, str]] = Counter()
-    n_units = window.tokens.n_units
     for number, direction in enumerate(directions):
         for pair in found(direction, window):
             if pair.query < window.first_query:
                 continue
-            query, related, reason = _units(pair, window, causal)
-            if not reason and not n_further and len(related) == (query if causal else n_units - 1):
-                reason = NO_CHOICE
+            unit, units, reason = _units(pair, window, causal)
             if reason:
                 left_out[number, reason] += 1
             else:
-                kept.append((number, query, related))
-    return _tabulated(kept, window, left_out, causal=causal, n_further=n_further)
+                kept.append((number, unit))
+                related_to.append(units)
+    direction_of, query = np.array(kept, dtype=np.int64).reshape(-1, 2).T
+    n_units = window.tokens.n_units
+    key = np.arange(n_keys(window, special="special" not in exclude))
+    related = np.array([np.isin(key, units) for units in related_to], dtype=bool).reshape(len(query), len(key))
+    allowed = (key >= n_units) | (key < np.where(causal, query, n_units)[:, None])
+    allowed[np.arange(len(query)), query] = "self" not in exclude
+    wrong = (allowed & ~related).any(axis=1)
+    left_out.update((int(number), NO_CHOICE) for number in direction_of[~wrong])
+    direction_of, query, related, allowed = (each[wrong] for each in (direction_of, query, related, allowed))
+    return Items(direction_of, query, related, allowed, _by_rule(window, query, related, allowed, causal), left_out)
 
 
 def _units(pair: Found, window: Window, causal: bool) -> tuple[int, list[int], str]:
@@ -170,31 +176,21 @@ def _units(pair: Found, window: Window, causal: bool) -> tuple[int, list[int], s
     return query, related, "" if related else AHEAD
 
 
-def _tabulated(
-    kept: Sequence[tuple[int, int, list[int]]],
+def _by_rule(
     window: Window,
-    left_out: Counter[tuple[int, str]],
-    *,
+    query: Int[np.ndarray, " item"],
+    related: Bool[np.ndarray, "item key"],
+    allowed: Bool[np.ndarray, "item key"],
     causal: bool,
-    n_further: int,
-) -> Items:
-    n_units = window.tokens.n_units
-    query = np.array([each[1] for each in kept], dtype=np.int64)
-    related = np.zeros((len(kept), n_units), dtype=bool)
-    for row, (_, _, units) in enumerate(kept):
-        related[row, units] = True
-    upos = [window.words[word].upos if word != NONE else "" for word in window.tokens.word_of_unit]
-    n_tokens = np.bincount(window.tokens.unit_of_token[window.tokens.unit_of_token != NONE], minlength=n_units)
-    picks = rule_picks(upos, n_tokens, causal=causal)[query] if kept else np.zeros((0, 0), dtype=np.int64)
-    others = query if causal else np.full(len(kept), n_units - 1)
-    return Items(
-        np.array([each[0] for each in kept], dtype=np.int64),
-        query,
-        related,
-        np.take_along_axis(related, picks, axis=1) if kept else np.zeros((0, 0), dtype=bool),
-        related.sum(axis=1) / np.maximum(others + n_further, 1),
-        left_out,
-    )
+) -> Float[np.ndarray, "item rule"]:
+    """What each rule, and at last chance, finds."""
+    if not len(query):
+        return np.zeros((0, 0))
+    tokens = window.tokens
+    upos = [window.words[word].upos if word != NONE else "" for word in tokens.word_of_unit]
+    n_tokens = np.bincount(tokens.unit_of_token[tokens.unit_of_token != NONE], minlength=tokens.n_units)
+    picks = rule_picks(upos, n_tokens, causal=causal)[query]
+    return np.column_stack([np.take_along_axis(related, picks, axis=1), related.sum(axis=1) / allowed.sum(axis=1)])
 
 
 WordAttention = Float[Tensor, "batch head query_word key_word"]
@@ -224,17 +220,32 @@ class ReadingRow:
         return self.window.tokens.ids
 
 
+def n_keys(window: Window, *, special: bool) -> int:
+    """How many key words a window has: its units and, with `special`, the tokens of no word."""
+    tokens = window.tokens
+    return tokens.n_units + (int((tokens.unit_of_token == NONE).sum()) if special else 0)
+
+
 def read_words(
     model: Any, rows: Sequence[ReadingRow], take: Callable[[int, WordAttention], None], *, special: bool = False
 ) -> None:
     """Run rows of equally many tokens, and give `take` each layer and its attention, in 32 bits or more.
 
-    Its query words are each row's ``queries``, 0 beyond their number; its key words are the row's units, and with
-    `special` the tokens of no word after them, in their order.
+    Its query words are each row's ``queries``, 0 beyond their number; its key words are each row's units and, with
+    `special`, its tokens of no word after them, in their order; 0 beyond these.
     """
     device, _ = place_of(model)
     tokens = torch.tensor([row.ids for row in rows], device=device)
-    averages, sums = _matrices(rows, special)
+    averages = torch.zeros(len(rows), max(len(row.queries) for row in rows), tokens.shape[1])
+    sums = torch.zeros(len(rows), tokens.shape[1], max(n_keys(row.window, special=special) for row in rows))
+    for number, row in enumerate(rows):
+        unit = row.window.tokens.unit_of_token
+        for at, query in enumerate(row.queries):
+            averages[number, at] = torch.from_numpy((unit == query) / (unit == query).sum())
+        alone = unit == NONE
+        key = np.where(alone, row.window.tokens.n_units + np.cumsum(alone) - 1, unit)
+        read = np.flatnonzero(special | ~alone)
+        sums[number, read, key[read]] = 1.0
     averages, sums = averages.to(device), sums.to(device)
 
     def to_words(layer: int, weights: Pattern) -> None:
@@ -242,23 +253,3 @@ def read_words(
         take(layer, chosen @ sums.to(weights.dtype)[:, None])
 
     run_patterns(model, tokens, to_words)
-
-
-def _matrices(rows: Sequence[ReadingRow], special: bool) -> tuple[Tensor, Tensor]:
-    """What averages over each query's tokens ``[batch query_word pos]``, and sums over units ``[batch pos unit]``."""
-    length = len(rows[0].ids)
-    n_units = max(row.window.tokens.n_units for row in rows)
-    without = [(row.window.tokens.unit_of_token == NONE).nonzero()[0] for row in rows]
-    width = n_units + (max(map(len, without)) if special else 0)
-    averages = torch.zeros(len(rows), max(len(row.queries) for row in rows), length)
-    sums = torch.zeros(len(rows), length, width)
-    for number, row in enumerate(rows):
-        units = torch.from_numpy(row.window.tokens.unit_of_token)
-        for at, query in enumerate(row.queries):
-            own = units == query
-            averages[number, at, own] = 1 / own.sum()
-        inside = units != NONE
-        sums[number, inside, units[inside]] = 1.0
-        if special:
-            sums[number, without[number], torch.arange(len(without[number])) + n_units] = 1.0
-    return averages, sums
