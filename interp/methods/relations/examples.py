@@ -80,7 +80,7 @@ class Example:
         return np.arange(start, min(start + MOST_SHOWN, whole.stop))
 
 
-def first_examples(
+def _first_examples(
     model: Any, corpus: Corpus, wanted: Sequence[Direction], n_each: int, how: Mapping[str, Any]
 ) -> dict[Direction, list[Example]]:
     """The first readable examples of each direction, then the first others; of each document one."""
@@ -145,7 +145,7 @@ def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult
         )
     heads = leading(result.cells).head(MOST_HEADS)
     wanted = [Direction(row.relation, row.looks) for row in heads.itertuples()]
-    found = first_examples(model, Corpus.of(corpus), wanted, n_sentences, how)
+    found = _first_examples(model, Corpus.of(corpus), wanted, n_sentences, how)
     parts = [
         _drawn(model, example, row, how).assign(rank=rank)
         for rank, (row, direction) in enumerate(zip(heads.itertuples(), wanted, strict=True))
