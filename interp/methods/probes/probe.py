@@ -31,9 +31,7 @@ from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.probes.cross_fitting import PENALTIES
 from interp.methods.probes.data import (
-    PLACES,
     Held,
-    Labelled,
     drawn,
     held,
     labelled,
@@ -163,7 +161,7 @@ def probe(
         }
         frame = frame_of(cells)
         examples = scores_by_example(frame, found.scores["probe"])
-        return ProbeResult(examples, how, _words(index, words), tabulate(frame, found, words, asked))
+        return ProbeResult(examples, how, words.words.reset_index(drop=True), tabulate(frame, found, words, asked))
 
     def request() -> dict[str, Any]:
         how = {"cells": [str(each) for each in cells], "probe": asked.asked()}
@@ -248,7 +246,7 @@ def _measured(
     progress: Progress | None,
 ) -> Measured:
     """Fit the probes of every cell, a site at a time."""
-    rows = measuring.labelled.rows
+    rows = measuring.labelled.words.index.to_numpy()
     parts: list[dict[str, np.ndarray]] = []
     n_cells, done = len(frame_of(cells)), 0
     for each in cells:
@@ -264,11 +262,6 @@ def _measured(
 
 def _by_cell(found: Float[Tensor, "word ..."]) -> Float[Tensor, "cell word feature"]:
     return found.transpose(0, 1) if found.ndim == 3 else found[None]
-
-
-def _words(index: pd.DataFrame, words: Labelled) -> pd.DataFrame:
-    columns = {words.feature: "value", f"{words.feature}:carrier": "carrier", f"{words.feature}:lemma": "lemma"}
-    return index.loc[words.rows, [*PLACES, *columns]].rename(columns=columns).reset_index(drop=True)
 
 
 def _warn(cells: pd.DataFrame, feature: str, minimum: float) -> None:
