@@ -99,7 +99,7 @@ class _Descent:
         self._scores = self._absent.expand(*x.shape[:2], -1, -1)
         self._residual = self._errors(self._scores)
         self._gradient = self._gradients(self._residual)
-        self._memory, self._n_steps = _Memory(), 0
+        self._memory = _Memory()
         self._active = torch.arange(problems.n, device=x.device)
         self._stopped = torch.zeros(shape[:2], dtype=torch.bool, device=x.device)
         self._found, self._converged = x.new_zeros(shape), self._stopped.clone()
@@ -124,7 +124,6 @@ class _Descent:
         gradient = self._gradients(residual)
         self._memory.add(step, gradient - self._gradient)
         self._gradient = gradient
-        self._n_steps += 1
         return True
 
     def result(self) -> LinearProbes:
@@ -133,7 +132,7 @@ class _Descent:
             self._stopped[..., None, None], self._found[:, self._active], self._weight
         )
         bias = self._found[:, :, -1] + self._absent.T
-        return LinearProbes(self._found[:, :, :-1], bias, self._converged, self._n_steps)
+        return LinearProbes(self._found[:, :, :-1], bias, self._converged)
 
     def _stop(self, direction: Coordinates) -> None:
         """Write down the probes whose next step is small enough."""

@@ -29,24 +29,10 @@ from interp.errors import InputError, shown
 from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
+from interp.methods.probes import judging
 from interp.methods.probes.cross_fitting import PENALTIES
-from interp.methods.probes.data import (
-    Held,
-    drawn,
-    held,
-    labelled,
-    passages_of,
-    with_labels,
-)
-from interp.methods.probes.judging import (
-    ProbeResult,
-    SiteCells,
-    choose_cells,
-    distinct_sites,
-    frame_of,
-    scores_by_example,
-    tabulate,
-)
+from interp.methods.probes.data import Held, drawn, held, labelled, passages_of, with_labels
+from interp.methods.probes.judging import ProbeResult, SiteCells
 from interp.methods.probes.scores import Measured, Measuring, untrained
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented, place_of
@@ -60,8 +46,6 @@ from interp.runs.store import ActivationStore
 from interp.tasks.corpus import Corpus, Documents, is_named
 from interp.tasks.task import Task
 
-MINIMUM = ProbeOptions.min_effect
-"""Smallest excess that counts: a tenth of the words, or of a number's variance."""
 MLP_PENALTIES = (1e-4,)
 """An MLP is stopped early, and takes a thousand times as long."""
 
@@ -121,11 +105,11 @@ def probe(
     if asked.cv < 2:
         raise InputError(f"cv: expected 2 at least, got {asked.cv}")
     require_model(model)
-    sites = distinct_sites(asked.site)
+    sites = judging.distinct_sites(asked.site)
     cells = [
         cell
         for name in sites
-        for cell in choose_cells(name, (model.cfg.n_layers, heads_at(name, model)), asked.layers, asked.heads)
+        for cell in judging.choose_cells(name, (model.cfg.n_layers, heads_at(name, model)), asked.layers, asked.heads)
     ]
     given = _given(model, data, asked)
     if isinstance(given, Task):  # its units were drawn: they are all read
@@ -139,10 +123,10 @@ def probe(
         index = source.index if labels is None else with_labels(source.index, feature, labels)
         if asked.n is not None:
             index = drawn(index, feature, asked.n, asked.seed)
-        words = labelled(index, feature, asked.min_examples)
-        used: ProbeKind = asked.kind if words.classes else "ridge"
+        marked = labelled(index, feature, asked.min_examples)
+        used: ProbeKind = asked.kind if marked.classes else "ridge"
         penalties = tuple(asked.penalties or (MLP_PENALTIES if used == "mlp" else PENALTIES))
-        measuring = Measuring(words, replace(asked, kind=used, penalties=penalties), place_of(model)[0])
+        measuring = Measuring(marked, replace(asked, kind=used, penalties=penalties), place_of(model)[0])
         found = _measured(measuring, cells, source, twin, progress)
         how = {
             **own,
@@ -151,17 +135,17 @@ def probe(
             "kind": used,
             "penalties": list(penalties),
             "held_out": measuring.held_out,
-            "measure": "accuracy" if words.classes else "R2",
-            "classes": list(words.classes),
+            "measure": "accuracy" if marked.classes else "R2",
+            "classes": list(marked.classes),
             "untrained": twin is not None,
             "n_probes": measuring.counts[1],
             "n_unconverged": measuring.counts[0],
             "description_uniform": None if np.isnan(found.uniform) else found.uniform,
             "description_prior": None if np.isnan(found.prior) else found.prior,
         }
-        frame = frame_of(cells)
-        examples = scores_by_example(frame, found.scores["probe"])
-        return ProbeResult(examples, how, words.words.reset_index(drop=True), tabulate(frame, found, words, asked))
+        frame, own_words = judging.frame_of(cells), marked.words.reset_index(drop=True)
+        examples = judging.scores_by_example(frame, found.scores["probe"])
+        return ProbeResult(examples, how, own_words, judging.tabulate(frame, found, marked, asked))
 
     def request() -> dict[str, Any]:
         how = {"cells": [str(each) for each in cells], "probe": asked.asked()}
@@ -248,7 +232,7 @@ def _measured(
     """Fit the probes of every cell, a site at a time."""
     rows = measuring.labelled.words.index.to_numpy()
     parts: list[dict[str, np.ndarray]] = []
-    n_cells, done = len(frame_of(cells)), 0
+    n_cells, done = len(judging.frame_of(cells)), 0
     for each in cells:
         x = _by_cell(source.read(each.site, rows, each.heads))
         also = None if twin is None else _by_cell(twin.read(each.site, rows, each.heads))
