@@ -15,7 +15,7 @@ layer's pattern is turned into words as it is computed; none is kept.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,10 +45,7 @@ PARTS_OF_SPEECH = (
 
 def rule_names(*, causal: bool) -> list[str]:
     """The rules, in the order of ``rule_picks``' columns."""
-    sides = ("before",) if causal else ("before", "after", "either way")
-    nearest = [f"nearest {upos} {side}" for upos in PARTS_OF_SPEECH for side in sides]
-    edges = ["first word", MOST_TOKENS] if causal else ["first word", "last word", MOST_TOKENS]
-    return [*(f"offset {each:+d}" for each in _offsets(causal)), *edges, *nearest]
+    return list(_rules(["", ""], np.ones(2, dtype=np.int64), causal))
 
 
 def rule_picks(
@@ -58,22 +55,28 @@ def rule_picks(
 
     A causal model's first unit has nothing to look at: what stands in its row means nothing.
     """
+    return np.stack(list(_rules(upos, n_tokens, causal).values()), axis=1)
+
+
+def _rules(
+    upos: Sequence[str], n_tokens: Int[np.ndarray, " unit"], causal: bool
+) -> dict[str, Int[np.ndarray, " unit"]]:
+    """By the rule's name, the unit that it names for every unit."""
     unit = np.arange(len(upos))
     last = unit - 1 if causal else np.full(len(upos), len(upos) - 1)
-    neighbour = _beside(unit, unit - 1, last)
-    columns = [_beside(unit, unit + each, last) for each in _offsets(causal)]
-    columns.append(_beside(unit, np.zeros_like(unit), last))
-    if not causal:
-        columns.append(_beside(unit, last, last))
-    columns.append(_most_tokens(n_tokens, unit, causal))
-    for part in PARTS_OF_SPEECH:
-        columns += _nearest(np.array([each == part for each in upos]), unit, neighbour, causal)
-    return np.stack(columns, axis=1)
-
-
-def _offsets(causal: bool) -> list[int]:
     back = [-distance for distance in range(1, MOST_DISTANT + 1)]
-    return back if causal else [*back, *(-each for each in back)]
+    offsets = back if causal else [*back, *(-each for each in back)]
+    picks = {f"offset {each:+d}": _beside(unit, unit + each, last) for each in offsets}
+    picks["first word"] = _beside(unit, np.zeros_like(unit), last)
+    if not causal:
+        picks["last word"] = _beside(unit, last, last)
+    picks[MOST_TOKENS] = _most_tokens(n_tokens, unit, causal)
+    for part in PARTS_OF_SPEECH:
+        member = np.array([each == part for each in upos])
+        for side, nearest in _nearest(member, unit, _beside(unit, unit - 1, last)).items():
+            if side == "before" or not causal:
+                picks[f"nearest {part} {side}"] = nearest
+    return picks
 
 
 def _beside(
@@ -96,22 +99,15 @@ def _most_tokens(
 
 
 def _nearest(
-    member: np.ndarray, unit: Int[np.ndarray, " unit"], neighbour: Int[np.ndarray, " unit"], causal: bool
-) -> Iterator[Int[np.ndarray, " unit"]]:
-    """The nearest member before, and, where a model looks ahead, after and either way."""
-    n_units = len(unit)
-    at = np.where(member, unit, -1)
-    before = np.concatenate([[-1], np.maximum.accumulate(at)[:-1]])
-    yield np.where(before >= 0, before, neighbour)
-    if causal:
-        return
-    at = np.where(member, unit, n_units)
-    after = np.concatenate([np.minimum.accumulate(at[::-1])[::-1][1:], [n_units]])
-    yield np.where(after < n_units, after, neighbour)
-    back = np.where(before >= 0, unit - before, 2 * n_units)
-    ahead = np.where(after < n_units, after - unit, 2 * n_units)
-    either = np.where(back <= ahead, before, after)
-    yield np.where(np.minimum(back, ahead) < 2 * n_units, either, neighbour)
+    member: np.ndarray, unit: Int[np.ndarray, " unit"], neighbour: Int[np.ndarray, " unit"]
+) -> dict[str, Int[np.ndarray, " unit"]]:
+    """The nearest member on each side, and either way; the neighbour where there is none."""
+    nowhere = 2 * len(unit)  # further than any unit is from another
+    before = np.concatenate([[-nowhere], np.maximum.accumulate(np.where(member, unit, -nowhere))[:-1]])
+    after = np.concatenate([np.minimum.accumulate(np.where(member, unit, 2 * nowhere)[::-1])[::-1][1:], [2 * nowhere]])
+    either = np.where(unit - before <= after - unit, before, after)
+    sides = {"before": before, "after": after, "either way": either}
+    return {side: np.where(np.isin(found, unit), found, neighbour) for side, found in sides.items()}
 
 
 AHEAD, UNALIGNED, OUTSIDE, NO_CHOICE = "ahead", "unaligned", "outside", "no choice"
