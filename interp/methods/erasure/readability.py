@@ -55,7 +55,6 @@ class Fitted:
 
 def fit_erasers(
     references: Readings,
-    clusters: Sequence[str],
     methods: Sequence[FittedMethod],
     places: Sequence[Place],
     *,
@@ -63,7 +62,6 @@ def fit_erasers(
     seed: int,
 ) -> dict[str, Fitted]:
     """Fit erasers to readings, by method."""
-    drawn = np.array(clusters)[references.example]
     found: dict[str, dict[tuple[int, Place], tuple[Eraser, ...]]] = {method: {} for method in methods}
     for fold, place in product(references.folds, places):
         x, mine = references.at(place, fold), references.of(fold)
@@ -76,7 +74,7 @@ def fit_erasers(
             white = Whitening.of(x)
             found["random"][key] = tuple(random_subspace(white, least.rank, generator) for _ in range(draws))
         if "inlp" in methods:
-            found["inlp"][key] = (inlp(x, labels, drawn[mine], seed=seed),)
+            found["inlp"][key] = (inlp(x, labels, references.cluster[mine], seed=seed),)
     return {method: Fitted(erasers) for method, erasers in found.items()}
 
 
@@ -116,7 +114,7 @@ def readability(
             here = _by_method(scored, place, fitted)
             splits = list(zip(units, of, map(scored.of, references.folds), strict=True))
             shares["held out"] = _on_units(_correct(splits, references, there, scored, here), task, seed)
-            anew = list(_splits(scored, here, task))
+            anew = list(_splits(scored, here))
             shares["refitted"] = _on_units(_correct(anew, scored, here, scored, here), task, seed)
         for data, found in shares.items():
             for method, erased in fitted.items():
@@ -138,12 +136,11 @@ def _by_method(readings: Readings, place: Place, fitted: Mapping[str, Fitted]) -
     return found
 
 
-def _splits(readings: Readings, here: ByMethod, task: Task) -> Iterator[Split]:
+def _splits(readings: Readings, here: ByMethod) -> Iterator[Split]:
     """Parts of the lexical draws: probes are fitted to all but one, and judged on that one."""
     units, labels = Standard.of(here[BEFORE]), readings.labels
-    clusters = np.array([unit.cluster for unit in task.units for _ in unit.examples])[readings.example]
-    n = min(PARTS, len(set(clusters.tolist())))
-    for fit, judge in GroupKFold(n).split(labels, labels, clusters) if n > 1 else ():
+    n = min(PARTS, len(set(readings.cluster.tolist())))
+    for fit, judge in GroupKFold(n).split(labels, labels, readings.cluster) if n > 1 else ():
         yield units, fit, judge
 
 
