@@ -21,17 +21,18 @@ a positive factor; and what a head writes whatever it attends to, by the biases 
 Elhage et al. (2021), "A mathematical framework for transformer circuits".
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import pandas as pd
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from transformer_lens import FactoredMatrix
 
 from interp.errors import InputError
-from interp.model.attention import Attention, Bilinear, Dot
+from interp.model.attention import Bilinear, Dot
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
@@ -39,7 +40,8 @@ from interp.residual.readout import token_texts
 from interp.residual.stream import require_additive
 from interp.result import Result
 
-Embeddings = Float[Tensor, "d_vocab d_model"]
+PerHead = Float[Tensor, "head d_model d_head"]
+HeadBias = Float[Tensor, "head d_head"]
 COMPOSITION = ["sender_layer", "sender_head", "receiver_layer", "receiver_head", "kind", "score"]
 
 
@@ -59,22 +61,6 @@ class CircuitReading(Result):
         return self.examples
 
 
-class _QKWeights(NamedTuple):
-    """What scores a key ``y`` for a query ``x``: ``(x W_Q + b_Q) . (y W_K + b_K)``, positions left out."""
-
-    W_Q: Float[Tensor, "d_model d_head"]
-    W_K: Float[Tensor, "d_model d_head"]
-    b_Q: Float[Tensor, " d_head"]
-    b_K: Float[Tensor, " d_head"]
-
-
-class _OVWeights(NamedTuple):
-    """What a head moves of what it attends to, ``y W_V W_O``; its bias ``b_V W_O`` is the same whatever that is."""
-
-    W_V: Float[Tensor, "d_model d_head"]
-    W_O: Float[Tensor, "d_head d_model"]
-
-
 @documented
 @torch.no_grad()
 def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatrix:
@@ -86,9 +72,10 @@ def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
     Raises:
         InputError: No such head, one whose score is no product of a query and a key, or a stream that is no sum.
     """
-    require_additive(model)
-    weights, read = _qk_weights(model, layer, head), _read_embeddings(model, layer)
-    return FactoredMatrix(read @ weights.W_Q + weights.b_Q, (read @ weights.W_K + weights.b_K).T)
+    _require_head(model, layer, head)
+    W_Q, W_K, b_Q, b_K = (each[head] for each in _qk(model, layer))
+    read = _read_embeddings(model, layer)
+    return FactoredMatrix(read @ W_Q + b_Q, (read @ W_K + b_K).T)
 
 
 @documented
@@ -102,9 +89,8 @@ def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
     Raises:
         InputError: No such head, or a stream that is no sum.
     """
-    require_additive(model)
-    weights = _ov_weights(model, layer, head)
-    return _ov(model, weights, _varying(model, layer))
+    _require_head(model, layer, head)
+    return next(_ov_circuits(model, layer, [head]))
 
 
 @documented
@@ -129,11 +115,11 @@ def copying_scores(model: HookedTransformer) -> CircuitReading:
         [[2, 1]]
     """
     require_additive(model)
-    rows = []
-    for layer in range(model.config.n_layers):
-        varying = _varying(model, layer)
-        for head in range(model.config.n_heads):
-            rows.append((layer, head, _copying(_ov(model, _ov_weights(model, layer, head), varying))))
+    rows = [
+        (layer, head, _copying(circuit))
+        for layer in range(model.config.n_layers)
+        for head, circuit in enumerate(_ov_circuits(model, layer, range(model.config.n_heads)))
+    ]
     return _reading(model, "copying_scores", pd.DataFrame(rows, columns=["layer", "head", "copying"]))
 
 
@@ -153,15 +139,15 @@ def _copying(circuit: FactoredMatrix) -> float:
     return float(eigenvalues.sum().real / eigenvalues.abs().sum())
 
 
-def _ov(model: HookedTransformer, weights: _OVWeights, varying: Embeddings) -> FactoredMatrix:
-    # What is added to the last stream, a sum, adds this to the logits, the last norm's scale held at 1.
-    written = model.ln_final.share(weights.W_O, torch.ones_like(weights.W_O[:, :1])) @ _wide(model.W_U)
-    return FactoredMatrix(varying @ weights.W_V, written)
-
-
-def _varying(model: HookedTransformer, layer: int) -> Embeddings:
-    """What the heads read of each embedding, less what they read of an empty stream: the norm's bias."""
-    return _read_embeddings(model, layer) - list(model.blocks)[layer].ln1.b
+def _ov_circuits(model: HookedTransformer, layer: int, heads: Iterable[int]) -> Iterator[FactoredMatrix]:
+    """The circuits of a layer's heads, one after the other: each is as large as the vocabulary."""
+    W_V, W_O = _ov(model, layer)
+    # What the heads read of each embedding, less what they read of an empty stream: the norm's bias.
+    varying, W_U = _read_embeddings(model, layer) - list(model.blocks)[layer].ln1.b, _wide(model.W_U)
+    for head in heads:
+        # What is added to the last stream, a sum, adds this to the logits, the last norm's scale held at 1.
+        written = model.ln_final.share(W_O[head], torch.ones_like(W_O[head, :, :1])) @ W_U
+        yield FactoredMatrix(varying @ W_V[head], written)
 
 
 @documented
@@ -201,13 +187,13 @@ def composition_scores(model: HookedTransformer) -> CircuitReading:
 
 def _circuits(model: HookedTransformer, layer: int) -> dict[str, FactoredMatrix]:
     """A layer's ``W_QK``, its transpose and ``W_OV``, ``[head d_model d_model]``, as far as its norm lets them read."""
-    read, heads = _reading_matrix(model, layer), range(model.config.n_heads)
-    qk, ov = [_qk_weights(model, layer, head) for head in heads], [_ov_weights(model, layer, head) for head in heads]
-    queries = read @ torch.stack([each.W_Q for each in qk])
-    keys = read @ torch.stack([each.W_K for each in qk])
-    values = read @ torch.stack([each.W_V for each in ov])
-    scores = FactoredMatrix(queries, keys.transpose(-2, -1))
-    return {"Q": scores, "K": scores.T, "V": FactoredMatrix(values, torch.stack([each.W_O for each in ov]))}
+    norm, width = list(model.blocks)[layer].ln1, model.config.d_model
+    unit = torch.eye(width, device=model.W_E.device, dtype=_wide(model.W_E).dtype)
+    read = norm.share(unit, torch.ones_like(unit[:, :1]))  # the norm as a matrix, its scale held at 1
+    W_Q, W_K, _, _ = _qk(model, layer)
+    W_V, W_O = _ov(model, layer)
+    scores = FactoredMatrix(read @ W_Q, (read @ W_K).transpose(-2, -1))
+    return {"Q": scores, "K": scores.T, "V": FactoredMatrix(read @ W_V, W_O)}
 
 
 def _unit(factor: Float[Tensor, "head a b"]) -> Float[Tensor, "head a b"]:
@@ -228,8 +214,8 @@ def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, 
         InputError: No such head, `word` is no token, `top` is no number of tokens, or the head has no QK circuit.
     """
     scores = _row(qk_circuit(model, layer, head), model, word)
-    best = _largest(scores, top)
-    rows = _listed(model, best, score=scores[best], excess=scores[best] - scores.mean())
+    rows = _largest(model, scores, top, "score")
+    rows["excess"] = rows["score"] - float(scores.mean())
     return _reading(model, "looks_for", rows, layer=layer, head=head, word=_told(model, word))
 
 
@@ -254,11 +240,8 @@ def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, 
     """
     logits = _row(ov_circuit(model, layer, head), model, word)
     logits = logits - logits.mean()
-    raised, lowered = _largest(logits, top), _largest(-logits, top)
-    parts = [
-        _listed(model, raised, logit=logits[raised]).assign(change="raised"),
-        _listed(model, lowered, logit=logits[lowered]).assign(change="lowered"),
-    ]
+    raised, lowered = _largest(model, logits, top, "logit"), _largest(model, -logits, top, "logit")
+    parts = [raised.assign(change="raised"), lowered.assign(change="lowered", logit=-lowered["logit"])]
     rows = pd.concat(parts, ignore_index=True)[["change", "place", "token", "text", "logit"]]
     return _reading(model, "writes", rows, layer=layer, head=head, word=_told(model, word))
 
@@ -277,60 +260,48 @@ def _row(circuit: FactoredMatrix, model: HookedTransformer, word: object) -> Flo
     return circuit.A[ids] @ circuit.B
 
 
-def _largest(values: Float[Tensor, " d_vocab"], n: int) -> Int[Tensor, " token"]:
-    if not 1 <= n <= len(values):
-        raise InputError(f"top: expected 1 to {len(values)} tokens (the vocabulary), got {n}")
-    return values.topk(n).indices
+def _largest(model: HookedTransformer, values: Float[Tensor, " d_vocab"], top: int, name: str) -> pd.DataFrame:
+    """One row for each of the tokens with the largest values."""
+    if not 1 <= top <= len(values):
+        raise InputError(f"top: expected 1 to {len(values)} tokens (the vocabulary), got {top}")
+    best = values.topk(top)
+    columns = {"place": range(top), "token": best.indices.cpu().numpy(), "text": token_texts(model, best.indices)}
+    return pd.DataFrame({**columns, name: best.values.cpu().numpy()})
 
 
-def _listed(model: HookedTransformer, ids: Int[Tensor, " token"], **columns: Float[Tensor, " token"]) -> pd.DataFrame:
-    """One row a token, in this order."""
-    frame = pd.DataFrame({"place": range(len(ids)), "token": ids.cpu().numpy(), "text": token_texts(model, ids)})
-    return frame.assign(**{name: values.cpu().numpy() for name, values in columns.items()})
+def _require_head(model: HookedTransformer, layer: int, head: int) -> None:
+    require_additive(model)
+    for name, value, n in (("layer", layer, model.config.n_layers), ("head", head, model.config.n_heads)):
+        if not 0 <= value < n:
+            raise InputError(f"{name}: expected 0 to {n - 1}, got {value}")
 
 
-def _qk_weights(model: HookedTransformer, layer: int, head: int) -> _QKWeights:
-    """The weights of a head's queries and of their keys; a factor or matrix that compares them goes into ``W_Q``."""
-    attn, shared = _attention(model, layer, head)
-    W_Q, b_Q = _wide(attn.W_Q[head]), _wide(attn.b_Q[head])
-    W_K, b_K = _wide(attn.W_K[shared]), _wide(attn.b_K[shared])
+def _qk(model: HookedTransformer, layer: int) -> tuple[PerHead, PerHead, HeadBias, HeadBias]:
+    """``W_Q``, ``W_K``, ``b_Q``, ``b_K`` of a layer's heads; what compares queries with keys goes into ``W_Q``."""
+    attn = list(model.blocks)[layer].attn
+    W_Q, b_Q = _wide(attn.W_Q), _wide(attn.b_Q)
+    W_K, b_K = (_wide(each).repeat_interleave(attn.group, dim=0) for each in (attn.W_K, attn.b_K))
     if isinstance(attn.score, Dot):
-        return _QKWeights(W_Q * attn.score.scale, W_K, b_Q * attn.score.scale, b_K)
+        return W_Q * attn.score.scale, W_K, b_Q * attn.score.scale, b_K
     if isinstance(attn.score, Bilinear):
-        between = _wide(attn.score.w_score[head])
-        return _QKWeights(W_Q @ between, W_K, b_Q @ between, b_K)
+        between = _wide(attn.score.w_score)
+        return W_Q @ between, W_K, (b_Q[:, None] @ between)[:, 0], b_K
     raise InputError(
         "scores: expected a product of query and key ('scaled_dot', 'dot', 'bilinear'), got 'additive', which has no "
         "QK circuit; read the attention pattern instead"
     )
 
 
-def _ov_weights(model: HookedTransformer, layer: int, head: int) -> _OVWeights:
-    """The weights of the values that a head reads, and of what it writes of them."""
-    attn, shared = _attention(model, layer, head)
-    return _OVWeights(_wide(attn.W_V[shared]), _wide(attn.W_O[head]))
-
-
-def _attention(model: HookedTransformer, layer: int, head: int) -> tuple[Attention, int]:
-    """A head's layer, and the number of the keys and values that it reads."""
-    for name, value, n in (("layer", layer, model.config.n_layers), ("head", head, model.config.n_heads)):
-        if not 0 <= value < n:
-            raise InputError(f"{name}: expected 0 to {n - 1}, got {value}")
+def _ov(model: HookedTransformer, layer: int) -> tuple[PerHead, Float[Tensor, "head d_head d_model"]]:
+    """``W_V`` and ``W_O`` of a layer's heads; the bias ``b_V W_O`` is the same whatever a head attends to."""
     attn = list(model.blocks)[layer].attn
-    return attn, head // attn.group
+    return _wide(attn.W_V).repeat_interleave(attn.group, dim=0), _wide(attn.W_O)
 
 
 def _read_embeddings(model: HookedTransformer, layer: int) -> Float[Tensor, "d_vocab d_model"]:
     """What a layer's heads read of a stream that holds nothing but a token's embedding, for every token."""
     every = torch.arange(model.config.d_vocab, device=model.W_E.device)
     return _wide(list(model.blocks)[layer].read_by_attention(model.embed(every[None])))[0]
-
-
-def _reading_matrix(model: HookedTransformer, layer: int) -> Float[Tensor, "d_model d_model"]:
-    """What a layer's norm makes of the stream's unit vectors, its scale held at 1: the norm as a matrix."""
-    norm = list(model.blocks)[layer].ln1
-    unit = torch.eye(model.config.d_model, device=model.W_E.device, dtype=_wide(model.W_E).dtype)
-    return norm.share(unit, torch.ones_like(unit[:, :1]))
 
 
 def _wide(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

@@ -9,7 +9,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from operator import attrgetter
+from typing import Any, Literal, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -23,47 +24,15 @@ from interp.model.transformer import HookedTransformer
 from interp.residual.activations import read
 from interp.shapes import Tokens
 
+Passage = Any
+"""A row of tokens, such as ``tasks/passages.py`` makes: its ``document``, its token ``ids`` and the ``words`` in it.
 
-@runtime_checkable
-class ReadWord(Protocol):
-    """A word: the name of its sentence, its number there, its spelling, and its positions in the row, at least one."""
-
-    @property
-    def sentence(self) -> str: ...  # noqa: D102
-
-    @property
-    def word(self) -> int: ...  # noqa: D102
-
-    @property
-    def form(self) -> str: ...  # noqa: D102
-
-    @property
-    def tokens(self) -> Sequence[int]: ...  # noqa: D102
+A word has the name of its ``sentence``, its number ``word`` there, its spelling ``form``, and its ``tokens``: at least
+one position in the row.
+"""
 
 
-@runtime_checkable
-class HasIds(Protocol):
-    """A row of token ids, special tokens included."""
-
-    @property
-    def ids(self) -> Sequence[int]: ...  # noqa: D102
-
-
-@runtime_checkable
-class Passage(HasIds, Protocol):
-    """A row of tokens that a model reads at once: the document it is from, and the words that are read in it."""
-
-    @property
-    def document(self) -> str: ...  # noqa: D102
-
-    @property
-    def words(self) -> Sequence[ReadWord]: ...  # noqa: D102
-
-
-AnyPassage = TypeVar("AnyPassage", bound=Passage)
-
-
-def named(passage: Passage, word: ReadWord) -> str:
+def named(passage: Passage, word: Any) -> str:
     """Where a word stands, for messages."""
     return f"document {passage.document!r}, sentence {word.sentence!r}, word {word.word} ({word.form!r})"
 
@@ -74,29 +43,27 @@ BUFFERED = 16_384
 """Tokens of rows that are looked through for some of equal length."""
 
 
-AnyRow = TypeVar("AnyRow", bound=HasIds)
+AnyRow = TypeVar("AnyRow")
 
 
-def batched(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
-    """Rows with equally many tokens, in batches; of the rows, only some are held at a time."""
-    held: list[AnyRow] = []
-    n_tokens = 0
-    for row in rows:
-        held.append(row)
-        n_tokens += len(row.ids)
-        if n_tokens >= BUFFERED:
-            yield from _of_equal_length(held)
-            held, n_tokens = [], 0
-    yield from _of_equal_length(held)
-
-
-def _of_equal_length(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
-    by_length: dict[int, list[AnyRow]] = {}
-    for row in rows:
-        by_length.setdefault(len(row.ids), []).append(row)
-    for length, same in sorted(by_length.items()):
-        size = max(1, TOKENS_AT_ONCE // length)
-        yield from (same[start : start + size] for start in range(0, len(same), size))
+def batched(
+    rows: Iterable[AnyRow], ids: Callable[[AnyRow], Sequence[int]] = attrgetter("ids")
+) -> Iterator[list[AnyRow]]:
+    """Rows with equally many tokens (their `ids`), in batches; of the rows, only some are held at a time."""
+    rest = iter(rows)
+    while True:
+        by_length: dict[int, list[AnyRow]] = {}
+        n_tokens = 0
+        for row in rest:
+            by_length.setdefault(len(ids(row)), []).append(row)
+            n_tokens += len(ids(row))
+            if n_tokens >= BUFFERED:
+                break
+        if not by_length:
+            return
+        for length, same in sorted(by_length.items()):
+            size = max(1, TOKENS_AT_ONCE // length)
+            yield from (same[start : start + size] for start in range(0, len(same), size))
 
 
 Pooling = Literal["first", "last", "mean"]
@@ -133,10 +100,10 @@ class Pooler:
 
 
 @dataclass(frozen=True)
-class WordActivations(Generic[AnyPassage]):
+class WordActivations:
     """Activations at the words of a batch."""
 
-    passages: tuple[AnyPassage, ...]  # the batch; its words, one after the other, are those of the other attributes
+    passages: tuple[Passage, ...]  # the batch; its words, one after the other, are those of the other attributes
     # of each word, its number among all words, in the order that the passages were given in
     numbers: Int[Tensor, " word"]
     # by site, on the model's device: ``[word head d_head]`` of ``z``, ``[word d_model]`` of ``resid_post``
@@ -144,8 +111,8 @@ class WordActivations(Generic[AnyPassage]):
 
 
 def word_activations(
-    model: Any, passages: Iterable[AnyPassage], sites: Sequence[Site], *, pooling: Pooling = "last", first: int = 0
-) -> Iterator[WordActivations[AnyPassage]]:
+    model: Any, passages: Iterable[Passage], sites: Sequence[Site], *, pooling: Pooling = "last", first: int = 0
+) -> Iterator[WordActivations]:
     """Run a model over passages, and give its activations at their words batch by batch.
 
     On one machine the same passages, model and number of threads give the same bits. `first` is the first word's
@@ -162,18 +129,18 @@ def word_activations(
 
 
 def batch_activations(
-    model: Any, passages: Iterable[AnyPassage], sites: Sequence[Site], *, pooling: Pooling = "last", first: int = 0
-) -> Iterator[WordActivations[AnyPassage]]:
+    model: Any, passages: Iterable[Passage], sites: Sequence[Site], *, pooling: Pooling = "last", first: int = 0
+) -> Iterator[WordActivations]:
     """As ``word_activations``, at points that the model is known to run."""
     device = place_of(model)[0]
-    for batch in batched(_numbered(passages, first)):
-        chosen = tuple(row.passage for row in batch)
+    for batch in batched(_numbered(passages, first), lambda row: row[0].ids):
+        chosen = tuple(passage for passage, _ in batch)
         tokens = torch.tensor([tuple(passage.ids) for passage in chosen], device=device)
         values = _run(model, tokens, sites, Pooler(chosen, pooling, device).pool)
         for site, value in values.items():
             if not _is_finite(value):
                 raise _not_finite(model, tokens, chosen, site, value)
-        numbers = [row.first + at for row in batch for at in range(len(row.passage.words))]
+        numbers = [number for passage, start in batch for number in range(start, start + len(passage.words))]
         yield WordActivations(chosen, torch.tensor(numbers), values)
 
 
@@ -189,20 +156,8 @@ def require_positions(sites: Sequence[Site]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class _Row(Generic[AnyPassage]):
-    """A passage and the number of its first word."""
-
-    passage: AnyPassage
-    first: int
-
-    @property
-    def ids(self) -> Sequence[int]:
-        return self.passage.ids
-
-
-def _numbered(passages: Iterable[AnyPassage], first: int) -> Iterator[_Row[AnyPassage]]:
-    """The passages that have words."""
+def _numbered(passages: Iterable[Passage], first: int) -> Iterator[tuple[Passage, int]]:
+    """The passages that have words, each with the number of its first word."""
     for passage in passages:
         for word in passage.words:
             if not word.tokens or min(word.tokens) < 0 or max(word.tokens) >= len(passage.ids):
@@ -211,7 +166,7 @@ def _numbered(passages: Iterable[AnyPassage], first: int) -> Iterator[_Row[AnyPa
                     f"{tuple(word.tokens)}"
                 )
         if passage.words:
-            yield _Row(passage, first)
+            yield passage, first
             first += len(passage.words)
 
 

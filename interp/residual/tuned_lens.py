@@ -173,24 +173,17 @@ class TunedLensFitter:
         with torch.no_grad():
             streams = boundary_streams(self._model, tokens, mask)
             final = log_probabilities(read_out(self._model, streams[-1]))
-        found = [self._gradients(x, depth, final) for depth, x in enumerate(streams[:-1])]
-        losses, of_W, of_b = zip(*found, strict=True)
-        self._W.grad, self._b.grad = torch.stack(of_W), torch.stack(of_b)
+        self._optimizer.zero_grad()
+        losses = []
+        for depth, x in enumerate(streams[:-1]):  # one depth's logits are held at a time
+            read = read_out(self._model, translated(x, self._W[depth], self._b[depth]))
+            loss = kl_divergence(final, log_probabilities(read)).mean()
+            loss.backward(inputs=[self._W, self._b])  # the model's own parameters get no gradients
+            losses.append(loss.item())
         self._optimizer.param_groups[0]["lr"] = lr
         self._optimizer.step()
-        self.losses.append(list(losses))
+        self.losses.append(losses)
         return self
-
-    def _gradients(
-        self, x: Residual, depth: int, final: Float[Tensor, "batch pos d_vocab"]
-    ) -> tuple[float, Float[Tensor, "d_model d_model"], Float[Tensor, " d_model"]]:
-        """One depth's loss and its gradients. One depth's logits are held at a time."""
-        W, b = (each[depth].detach().requires_grad_() for each in (self._W, self._b))
-        read = read_out(self._model, translated(x, W, b))
-        loss = kl_divergence(final, log_probabilities(read)).mean()
-        # Of these two alone: the model's own parameters get no gradients.
-        of_W, of_b = torch.autograd.grad(loss, [W, b])
-        return loss.item(), of_W, of_b
 
 
 @documented

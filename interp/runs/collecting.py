@@ -276,7 +276,7 @@ def _ordered(sites: Sequence[Site]) -> list[Site]:
 
 
 def _request(
-    model: Any, sample: WordActivations[Passage], dtype: str | torch.dtype | None, shard_bytes: int, **given: Any
+    model: Any, sample: WordActivations, dtype: str | torch.dtype | None, shard_bytes: int, **given: Any
 ) -> Request:
     """What is asked for, with the shapes and dtypes of a sample of the activations; the rest is `given`."""
     own = model_provenance(model)

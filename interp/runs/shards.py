@@ -135,7 +135,7 @@ class ShardReader:
         self._model, self._request, self._progress = model, request, progress
         self._sites = [each.site for each in request.sites]
         self._dtype = resolve_dtype(request.dtype)
-        self._last: tuple[Piece, WordActivations[Passage]] | None = None
+        self._last: tuple[Piece, WordActivations] | None = None
         # Taken once: the system gives out memory more slowly than a small model fills it.
         self._room = {
             each.site.hook_name: torch.empty(request.shard_rows, *each.shape, dtype=self._dtype)
@@ -160,7 +160,7 @@ class ShardReader:
                 self._progress(done)
         return ShardContent(found)
 
-    def _alone(self, piece: Piece) -> WordActivations[Passage]:
+    def _alone(self, piece: Piece) -> WordActivations:
         """A passage with words in several shards, one after the other: run for the first that is computed."""
         if self._last is None or self._last[0] != piece:
             options: Any = {"pooling": self._request.pooling, "first": piece.first}
@@ -168,7 +168,7 @@ class ShardReader:
             self._last = piece, batch
         return self._last[1]
 
-    def _put(self, batch: WordActivations[Passage], shard: Shard, found: Activations) -> int:
+    def _put(self, batch: WordActivations, shard: Shard, found: Activations) -> int:
         """Copy a batch's activations to their rows, and count these."""
         own = ((batch.numbers >= shard.start) & (batch.numbers < shard.stop)).nonzero()[:, 0]
         at = batch.numbers[own] - shard.start

@@ -27,15 +27,8 @@ from interp.interventions.reference_set import make_replacement, reference_hash
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.ablation import as_measured
+from interp.methods.erasure import readings
 from interp.methods.erasure.readability import FITTED_METHODS, fit_erasers, readability
-from interp.methods.erasure.readings import (
-    choose_places,
-    reference_clusters,
-    reference_readings,
-    scored_readings,
-    steered,
-    task_positions,
-)
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
@@ -172,19 +165,21 @@ def erase(
     _check_methods(asked.methods)
     draws = whole_number("draws", asked.draws, expected="a whole number of at least 1")
     methods, at, seed, budget = asked.methods, asked.at, asked.seed, asked.memory_budget
-    places = choose_places(model, asked.site, asked.heads, asked.layers)
+    places = readings.choose_places(model, asked.site, asked.heads, asked.layers)
     tasks = _tasks(model, task, others, asked)
-    positions = [task_positions(at, each) for each in tasks]
+    positions = [readings.task_positions(at, each) for each in tasks]
     prompts, sites = as_measured(tasks[0], "kl_divergence"), tuple(dict.fromkeys(place.site for place in places))
-    references = reference_readings(model, prompts, feature, at, sites, budget)
+    references = readings.reference_readings(model, prompts, feature, at, sites, budget)
     wanted = [each for each in FITTED_METHODS if each in methods]
-    fitted = fit_erasers(references, reference_clusters(prompts), wanted, places, draws=draws, seed=seed)
+    fitted = fit_erasers(references, wanted, places, draws=draws, seed=seed)
     replacements: dict[str, Replacement] = {method: each.replacement(model) for method, each in fitted.items()}
     if "mean" in methods:
         replacements["mean"] = make_replacement("mean", model, tasks[0], sites=sites, memory_budget=budget)
     by_task = [replacements] * len(tasks)
     if "steer" in methods:
-        by_task = [replacements | {"steer": each} for each in steered(tasks, feature, references, asked.strength)]
+        by_task = [
+            replacements | {"steer": each} for each in readings.steered(tasks, feature, references, asked.strength)
+        ]
     cells = [
         [place.cell(method, made[method], where) for method in methods for place in places]
         for made, where in zip(by_task, positions, strict=True)
@@ -193,7 +188,7 @@ def erase(
     results = _sweeps(model, tasks, cells, measured, progress)
     read = pd.DataFrame()
     if asked.probes:
-        held_out = scored_readings(model, prompts, feature, at, sites, budget)
+        held_out = readings.scored_readings(model, prompts, feature, at, sites, budget)
         read = readability(references, held_out, tasks[0], fitted, places, seed)
     how = {
         **{"feature": feature, "at": at, "methods": list(methods), "subspaces": draws, "strength": asked.strength},

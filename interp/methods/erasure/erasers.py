@@ -59,29 +59,10 @@ class Standard:
         return ((x.double() - self.mu) / self.scale).numpy()
 
 
-@dataclass(frozen=True)
-class Probe:
-    """Reads classes out of activations, in standard units."""
-
-    standard: Standard
-    regression: LogisticRegression
-
-    @classmethod
-    def fit(cls, standard: Standard, x: Float[Tensor, "reading d"], labels: np.ndarray) -> "Probe":
-        """A probe of the activations `x`."""
-        seen = standard(x)
-        with threadpool_limits(1, user_api="blas"):  # so small a problem that threads wait for each other
-            return cls(standard, LogisticRegression(max_iter=ITERATIONS).fit(seen, labels))
-
-    def correct(self, x: Float[Tensor, "reading d"], labels: np.ndarray) -> Bool[np.ndarray, " reading"]:
-        """Whether it reads each class right."""
-        found: np.ndarray = self.regression.predict(self.standard(x)) == labels
-        return found
-
-    @property
-    def directions(self) -> Float[Tensor, "row d"]:
-        """What it reads, as directions of the activations: one for two classes, else one for each."""
-        return torch.from_numpy(self.regression.coef_) / self.standard.scale
+def fit_probe(units: Standard, x: Float[Tensor, "reading d"], labels: np.ndarray) -> LogisticRegression:
+    """A probe that reads classes out of the activations `x`, in these units."""
+    with threadpool_limits(1, user_api="blas"):  # so small a problem that threads wait for each other
+        return LogisticRegression(max_iter=ITERATIONS).fit(units(x), labels)
 
 
 def majority(labels: np.ndarray) -> float:
@@ -99,14 +80,14 @@ PARTS = 5
 def inlp(x: Float[Tensor, "reading d"], labels: np.ndarray, clusters: np.ndarray, *, seed: int = 0) -> Eraser:
     """The eraser after which a new probe does not read the classes of `x`; `clusters` are the lexical draws."""
     wide, mu = x.double(), x.double().mean(0)
-    judging, standard = _judging(labels, clusters, seed), Standard.of(x)
+    judging, units = _judging(labels, clusters, seed), Standard.of(x)
     enough, erased = majority(labels[judging]), wide.new_zeros(0, x.shape[1])
     for _ in range(MOST):
         left = Eraser(mu, erased, erased)(wide)
-        probe = Probe.fit(standard, left[~judging], labels[~judging])
-        if probe.correct(left[judging], labels[judging]).mean() <= enough:
+        probe = fit_probe(units, left[~judging], labels[~judging])
+        if (probe.predict(units(left[judging])) == labels[judging]).mean() <= enough:
             break
-        erased = _with(erased, probe.directions)
+        erased = _with(erased, torch.from_numpy(probe.coef_) / units.scale)
     return Eraser(mu, erased, erased)
 
 

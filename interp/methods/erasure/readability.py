@@ -9,7 +9,7 @@ At every place, one probe is fitted to activations as they are, and another one 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, get_args
@@ -26,7 +26,7 @@ from interp.claims.units import UnitTable
 from interp.interventions.erase import Erase, Eraser
 from interp.interventions.intervention import heads_at
 from interp.interventions.rows import example_labels
-from interp.methods.erasure.erasers import Probe, Standard, Whitening, inlp, leace, random_subspace
+from interp.methods.erasure.erasers import Standard, Whitening, fit_probe, inlp, leace, random_subspace
 from interp.methods.erasure.readings import Place, Readings
 from interp.model.sites import Site
 from interp.tasks.task import Task
@@ -55,7 +55,6 @@ class Fitted:
 
 def fit_erasers(
     references: Readings,
-    clusters: Sequence[str],
     methods: Sequence[FittedMethod],
     places: Sequence[Place],
     *,
@@ -63,7 +62,6 @@ def fit_erasers(
     seed: int,
 ) -> dict[str, Fitted]:
     """Fit erasers to readings, by method."""
-    drawn = np.array(clusters)[references.example]
     found: dict[str, dict[tuple[int, Place], tuple[Eraser, ...]]] = {method: {} for method in methods}
     for fold, place in product(references.folds, places):
         x, mine = references.at(place, fold), references.of(fold)
@@ -76,7 +74,7 @@ def fit_erasers(
             white = Whitening.of(x)
             found["random"][key] = tuple(random_subspace(white, least.rank, generator) for _ in range(draws))
         if "inlp" in methods:
-            found["inlp"][key] = (inlp(x, labels, drawn[mine], seed=seed),)
+            found["inlp"][key] = (inlp(x, labels, references.cluster[mine], seed=seed),)
     return {method: Fitted(erasers) for method, erasers in found.items()}
 
 
@@ -90,9 +88,10 @@ def _draws(model: Any, site: Site, by_head: Mapping[int | None, tuple[Eraser, ..
 
 BEFORE, MAJORITY = "before", "majority"
 PARTS = 5
-"""Of the lexical draws: probes are fitted to all but one part, and judged on that one."""
 
 ByMethod = Mapping[str, Float[Tensor, "_ d"]]
+Split = tuple[Standard, np.ndarray, np.ndarray]
+"""The units of a probe, the readings that it is fitted to, and those that it is judged on."""
 
 
 def readability(
@@ -107,11 +106,16 @@ def readability(
     rows = []
     for place in places:
         there = _by_method(references, place, fitted)
-        shares = {"fitted": _on_readings(_correct(references, there, references, there))}
+        of = [references.of(fold) for fold in references.folds]
+        units = [Standard.of(there[BEFORE][fit]) for fit in of]
+        splits = list(zip(units, of, of, strict=True))
+        shares = {"fitted": _on_readings(_correct(splits, references, there, references, there))}
         if scored is not None:
             here = _by_method(scored, place, fitted)
-            shares["held out"] = _on_units(_correct(references, there, scored, here), task, seed)
-            shares["refitted"] = _on_units(_correct_anew(scored, here, task), task, seed)
+            splits = list(zip(units, of, map(scored.of, references.folds), strict=True))
+            shares["held out"] = _on_units(_correct(splits, references, there, scored, here), task, seed)
+            anew = list(_splits(scored, here))
+            shares["refitted"] = _on_units(_correct(anew, scored, here, scored, here), task, seed)
         for data, found in shares.items():
             for method, erased in fitted.items():
                 told = {"method": method, **place.labels, "data": data, "rank": erased.rank(place)}
@@ -132,35 +136,30 @@ def _by_method(readings: Readings, place: Place, fitted: Mapping[str, Fitted]) -
     return found
 
 
-def _correct(references: Readings, there: ByMethod, readings: Readings, here: ByMethod) -> pd.DataFrame:
-    """Whether the probes of the reference sets are right on readings: one row each, one column for each method."""
-    found = _frame(readings, here)
-    for fold in references.folds:
-        fit, judge = references.of(fold), readings.of(fold)
-        standard = Standard.of(there[BEFORE][torch.from_numpy(fit)])
-        for name, x in there.items() if judge.any() else ():
-            probe = Probe.fit(standard, x[torch.from_numpy(fit)], references.labels[fit])
-            found.loc[judge, name] = 1.0 * probe.correct(here[name][torch.from_numpy(judge)], readings.labels[judge])
+def _splits(readings: Readings, here: ByMethod) -> Iterator[Split]:
+    """Parts of the lexical draws: probes are fitted to all but one, and judged on that one."""
+    units, labels = Standard.of(here[BEFORE]), readings.labels
+    n = min(PARTS, len(set(readings.cluster.tolist())))
+    for fit, judge in GroupKFold(n).split(labels, labels, readings.cluster) if n > 1 else ():
+        yield units, fit, judge
+
+
+def _correct(
+    splits: Sequence[Split], fitted: Readings, there: ByMethod, judged: Readings, here: ByMethod
+) -> pd.DataFrame:
+    """Whether probes are right: one row a reading, with its example, and one column for each method.
+
+    NaN where the readings that a probe is fitted to have one class. The majority is right about the commonest class.
+    """
+    commonest, _ = Counter(judged.labels.tolist()).most_common(1)[0]
+    known = {"example": judged.example, MAJORITY: 1.0 * (judged.labels == commonest)}
+    found = pd.DataFrame({**known, **dict.fromkeys(here, np.nan)})
+    for units, fit, judge in splits:
+        labels, own = fitted.labels[fit], judged.labels[judge]
+        for name, x in there.items() if len(own) and len(set(labels.tolist())) > 1 else ():
+            probe = fit_probe(units, x[fit], labels)
+            found.loc[judge, name] = 1.0 * (probe.predict(units(here[name][judge])) == own)
     return found
-
-
-def _correct_anew(readings: Readings, here: ByMethod, task: Task) -> pd.DataFrame:
-    """Likewise of probes that are fitted to other readings of the same kind; NaN where these have one class."""
-    found, labels, standard = _frame(readings, here), readings.labels, Standard.of(here[BEFORE])
-    clusters = np.array([unit.cluster for unit in task.units for _ in unit.examples])[readings.example]
-    n = min(PARTS, len(set(clusters.tolist())))
-    for fit, judge in GroupKFold(n).split(labels, labels, clusters) if n > 1 else ():
-        for name, x in here.items() if len(set(labels[fit].tolist())) > 1 else ():
-            probe = Probe.fit(standard, x[torch.from_numpy(fit)], labels[fit])
-            found.loc[judge, name] = 1.0 * probe.correct(x[torch.from_numpy(judge)], labels[judge])
-    return found
-
-
-def _frame(readings: Readings, here: ByMethod) -> pd.DataFrame:
-    """One row a reading: its example, whether it is of the commonest class, and nothing known of the probes yet."""
-    commonest, _ = Counter(readings.labels.tolist()).most_common(1)[0]
-    known = {"example": readings.example, MAJORITY: 1.0 * (readings.labels == commonest)}
-    return pd.DataFrame({**known, **dict.fromkeys(here, np.nan)})
 
 
 def _on_readings(correct: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ Marks & Tegmark (2023), "The geometry of truth".
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -29,7 +29,7 @@ from interp.methods.ablation import Head, choose_components
 from interp.model.sites import Site, require_sites
 from interp.model.weights import hash_of_tensors
 from interp.options import ErasedAt
-from interp.tasks.task import EncodedExample, Task
+from interp.tasks.task import EncodedExample, Task, Unit
 
 SITES = ("z", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
 """Where erasers are fitted: what heads hold, the stream, and what layers write to it."""
@@ -101,15 +101,16 @@ def task_positions(at: ErasedAt, task: Task) -> dict[int, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Readings:
-    """Activations by site, in the model's dtype, on the CPU; and of every reading its class, example and fold.
+    """Activations by site, in the model's dtype, on the CPU; and of every reading its class, example and so on.
 
-    A reading's fold is the reference set that it is in, or that serves it.
+    A reading's fold is the reference set that it is in, or that serves it; its cluster is its lexical draw.
     """
 
     activations: Mapping[Site, Float[Tensor, "reading ..."]]
     labels: np.ndarray
     example: Int[np.ndarray, " reading"]
     fold: Int[np.ndarray, " reading"]
+    cluster: np.ndarray
 
     @property
     def folds(self) -> list[int]:
@@ -138,7 +139,8 @@ def reference_readings(
     chosen = [row for row in rows if feature in row.encoded.example.features and positions_at(at, row.encoded)]
     for fold in sorted({row.fold for row in rows}):
         _require_classes([row for row in chosen if row.fold == fold], feature, task.name)
-    return _read(model, chosen, feature, at, sites, memory_budget)
+    units = [unit for fold in sorted({row.fold for row in rows}) for unit in task.references[fold]]
+    return _read(model, chosen, units, feature, at, sites, memory_budget)
 
 
 def scored_readings(
@@ -147,13 +149,7 @@ def scored_readings(
     """Readings of the scored units, as far as they have the feature and the position; None where none has."""
     rows = task_rows(task.metric, task.units)
     chosen = [row for row in rows if feature in row.encoded.example.features and positions_at(at, row.encoded)]
-    return _read(model, chosen, feature, at, sites, memory_budget) if chosen else None
-
-
-def reference_clusters(task: Task) -> list[str]:
-    """The lexical draw of every reference example, by its number among those of prompts alone."""
-    folds = sorted({unit.fold for unit in task.units})
-    return [unit.cluster for fold in folds for unit in task.references[fold] for _ in unit.examples]
+    return _read(model, chosen, task.units, feature, at, sites, memory_budget) if chosen else None
 
 
 def _require_classes(rows: Sequence[Row], feature: str, task: str) -> None:
@@ -172,8 +168,16 @@ def _require_classes(rows: Sequence[Row], feature: str, task: str) -> None:
 
 
 def _read(
-    model: Any, rows: Sequence[Row], feature: str, at: ErasedAt, sites: Sequence[Site], memory_budget: int | None
+    model: Any,
+    rows: Sequence[Row],
+    units: Iterable[Unit],
+    feature: str,
+    at: ErasedAt,
+    sites: Sequence[Site],
+    memory_budget: int | None,
 ) -> Readings:
+    """Readings of rows, each of one of the examples of the units."""
+    clusters = np.array([unit.cluster for unit in units for _ in unit.examples])
     parts: dict[Site, list[Tensor]] = {site: [] for site in sites}
     read: list[Row] = []
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
@@ -185,12 +189,9 @@ def _read(
             _require_finite(site, found, here)
             parts[site].append(found)
         read += here
-    return Readings(
-        {site: torch.cat(each) for site, each in parts.items()},
-        np.array([row.encoded.example.features[feature] for row in read]),
-        np.array([row.example for row in read]),
-        np.array([row.fold for row in read]),
-    )
+    labels = np.array([row.encoded.example.features[feature] for row in read])
+    example, fold = np.array([(row.example, row.fold) for row in read]).T
+    return Readings({site: torch.cat(each) for site, each in parts.items()}, labels, example, fold, clusters[example])
 
 
 def _require_finite(site: Site, activations: Float[Tensor, "reading ..."], rows: Sequence[Row]) -> None:

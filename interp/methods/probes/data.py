@@ -146,42 +146,43 @@ class Labelled:
     """Words with a label.
 
     Attributes:
-        feature: Its name.
-        rows: Their rows in the index.
-        values: The labels.
+        words: One row a word, by its row in the index: where it stands, its ``value``, ``carrier`` and ``lemma``.
         classes: In alphabetical order; none where the labels are numbers.
-        carriers: The type of each label's carrier.
-        lemmas: What is held out beside groups; None where the feature is a word's identity.
-        groups: What folds are made of: documents, or templates.
-        clusters: What is resampled: documents, or lexical draws.
-        strata: Templates.
-        tokens: Each word's first position in its row.
     """
 
-    feature: str
-    rows: Int[np.ndarray, " example"]
-    values: tuple[str, ...]
+    words: pd.DataFrame
     classes: tuple[str, ...]
-    carriers: tuple[str, ...]
-    lemmas: tuple[str, ...] | None
-    groups: tuple[str, ...]
-    clusters: tuple[str, ...]
-    strata: tuple[str, ...]
-    tokens: Int[np.ndarray, " example"]
 
     @property
-    def resampled(self) -> list[tuple[str, ...]]:
+    def values(self) -> list[str]:
+        """The labels."""
+        return self.words["value"].astype(str).tolist()
+
+    @property
+    def lemmas(self) -> list[str] | None:
+        """What is held out beside groups; None where the feature is a word's identity."""
+        lemmas = self.words["lemma"].tolist()
+        return lemmas if all(lemmas) else None
+
+    @property
+    def held_out(self) -> str:
+        """What groups are: ``template`` if there are several and none says what the label is, else ``document``."""
+        n_values = self.words.groupby("template")["value"].nunique()
+        return "template" if len(n_values) > 1 and (n_values > 1).all() else "document"
+
+    @property
+    def groups(self) -> list[str]:
+        """What is held out."""
+        return self.words[self.held_out].tolist()
+
+    @property
+    def resampled(self) -> list[list[str]]:
         """What of the examples is not independent: those of a document, and those of a lemma that is held out."""
-        lemmas = [] if self.lemmas is None or self.lemmas == self.clusters else [self.lemmas]
-        return [self.clusters, *lemmas]
-
-    @property
-    def target(self) -> Target:
-        """What is to be predicted."""
-        return self.target_of(self.values)
+        documents, lemmas = self.words["document"].tolist(), self.lemmas
+        return [documents, *([] if lemmas is None or lemmas == documents else [lemmas])]
 
     def target_of(self, values: Sequence[str]) -> Target:
-        """Other labels of the same kind."""
+        """What is to be predicted, where these are the labels."""
         if not self.classes:
             return Target(torch.tensor([float(each) for each in values], dtype=torch.float64), 0)
         number = {name: at for at, name in enumerate(self.classes)}
@@ -203,22 +204,11 @@ def labelled(index: pd.DataFrame, feature: str, min_examples: int = 1) -> Labell
     if not numeric and min_examples > 1:
         counts = there[feature].value_counts()
         there = there[there[feature].isin(counts.index[counts >= min_examples])]
-    values = tuple(there[feature].astype(str))
+    values = there[feature].astype(str).tolist()
     _check(feature, values, numeric)
-    templates = tuple(there["template"])
-    lemmas = tuple(there[f"{feature}:lemma"])
-    return Labelled(
-        feature,
-        there.index.to_numpy(),
-        values,
-        () if numeric else tuple(sorted(set(values))),
-        tuple(there[f"{feature}:carrier"]),
-        lemmas if all(lemmas) else None,
-        templates if _hold_out(templates, values) else tuple(there["document"]),
-        tuple(there["document"]),
-        templates,
-        there["token"].to_numpy(),
-    )
+    columns = {feature: "value", f"{feature}:carrier": "carrier", f"{feature}:lemma": "lemma"}
+    words = there[[*PLACES, *columns]].rename(columns=columns)
+    return Labelled(words, () if numeric else tuple(sorted(set(values))))
 
 
 def drawn(index: pd.DataFrame, feature: str, n: int, seed: int) -> pd.DataFrame:
@@ -240,14 +230,6 @@ def with_labels(index: pd.DataFrame, feature: str, labels: Sequence[str]) -> pd.
         raise InputError(f"labels: expected {len(index)}, one for each word that is read, got {len(labels)}")
     forms = index["form"].str.lower()
     return index.assign(**{feature: list(labels), f"{feature}:carrier": forms, f"{feature}:lemma": forms})
-
-
-def _hold_out(templates: Sequence[str], values: Sequence[str]) -> bool:
-    """Whether templates can be folds: there are several, and none says what the label is."""
-    by_template: dict[str, set[str]] = {}
-    for template, value in zip(templates, values, strict=True):
-        by_template.setdefault(template, set()).add(value)
-    return len(by_template) > 1 and all(len(each) > 1 for each in by_template.values())
 
 
 def _check(feature: str, values: Sequence[str], numeric: bool) -> None:

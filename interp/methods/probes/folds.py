@@ -141,10 +141,6 @@ class Problems:
         """Probes at each cell."""
         return len(self.trains_on)
 
-    def take(self, chosen: slice) -> "Problems":
-        """Some of the probes."""
-        return Problems(self.atom, self.trains_on[chosen], self.penalty[:, chosen])
-
     def mask(self) -> Float[Tensor, "example problem"]:
         """1 where an example is trained on."""
         return self.trains_on.T[self.atom].double()
@@ -197,15 +193,11 @@ class Moments:
 
 @dataclass(frozen=True)
 class LinearProbes:
-    """What was fitted: scores are ``x @ weight + bias``, one column a class (a single one where there are two).
-
-    Closed forms always converge; `n_steps` are those of the probe that took most.
-    """
+    """What was fitted: scores are ``x @ weight + bias``, one column a class (a single one where there are two)."""
 
     weight: Float[Tensor, "cell problem feature column"]
     bias: Float[Tensor, "cell problem column"]
     converged: Bool[Tensor, "cell problem"]
-    n_steps: int = 1
 
     def scores(self, x: Examples) -> Float[Tensor, "cell example column problem"]:
         """Of every example, by every probe of its cell."""

@@ -10,7 +10,7 @@
    than 0. ``none``: an excess of the minimum at least is rejected. All else is ``undecided``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,8 +20,8 @@ from jaxtyping import Float
 
 from interp.arguments import numbers_below
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
+from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
-from interp.claims.claim import claim
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
 from interp.methods.ablation import Head
@@ -35,7 +35,7 @@ BASELINES = ("majority", "embedding", "position", "untrained")
 CONTROLS = (*BASELINES, "permuted")
 CELL = ("site", "layer", "head")
 
-PerCell = Float[np.ndarray, " cell"]
+_TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
 Values = Float[np.ndarray, "#cell example"]
 
 
@@ -107,69 +107,58 @@ def scores_by_example(cells: pd.DataFrame, scores: Float[np.ndarray, "cell examp
 
 def tabulate(cells: pd.DataFrame, found: Measured, labelled: Labelled, asked: ProbeOptions) -> pd.DataFrame:
     """``ProbeResult.cells``: scores beside their controls, tests and verdicts."""
-    index = pd.MultiIndex.from_frame(cells)
+    index, strata = pd.MultiIndex.from_frame(cells), labelled.words["template"].tolist()
 
     def tables(values: Values) -> list[UnitTable]:
         wide = np.ascontiguousarray(np.broadcast_to(values, (len(cells), values.shape[1])).T)
-        return [UnitTable(wide, names, labelled.strata, index) for names in labelled.resampled]
+        return [UnitTable(wide, names, strata, index) for names in labelled.resampled]
 
     means = {name: estimates(tables(each)[0]) for name, each in found.scores.items()}
     names = [name for name in BASELINES if name in means]
     toughest = np.stack([means[name] for name in names]).argmax(axis=0)
     base = np.stack([np.broadcast_to(found.scores[name], found.scores["probe"].shape) for name in names])
     excess = tables(found.scores["probe"] - base[toughest, np.arange(len(cells))])
-    selective = tables(found.scores["seen"] - found.scores["control"])
-    tested, of_selectivity = _tested(excess, asked.min_effect, asked), _tested(selective, 0.0, asked)
+    tested = _tested("excess", excess, asked.min_effect, asked)
     # The toughest control was chosen on these words, which makes the excess small: that must not pass for an absence.
-    tested["p_absent"] = np.minimum(1.0, len(names) * tested["p_absent"])
+    tested["excess_p_absent"] = np.minimum(1.0, len(names) * tested["excess_p_absent"])
+    selectivity = _tested("selectivity", tables(found.scores["seen"] - found.scores["control"]), 0.0, asked)
+    intervals = [cluster_bootstrap(table, seed=asked.seed) for table in tables(found.scores["probe"])]
     frame = cells.assign(
-        **_interval("score", "", tables(found.scores["probe"]), asked.seed),
+        score=means["probe"],
+        low=np.min([each.low for each in intervals], axis=0),
+        high=np.max([each.high for each in intervals], axis=0),
         baseline=[names[each] for each in toughest],
         score_baseline=np.stack([means[name] for name in names]).max(axis=0),
-        **_interval("excess", "excess_", excess, asked.seed),
-        **tested,
+        **{name: tested[name] for name in ("excess", "excess_low", "excess_high")},
+        **{name: tested[f"excess_{name}"] for name in _TESTED},
         score_seen=means["seen"],
         control=means["control"],
-        **_interval("selectivity", "selectivity_", selective, asked.seed),
-        **{f"selectivity_{name}": of_selectivity[name] for name in ("p", "p_adjusted")},
+        **{name: selectivity[name] for name in ("selectivity", "selectivity_low", "selectivity_high")},
+        **{name: selectivity[name] for name in ("selectivity_p", "selectivity_p_adjusted")},
         **{name: means.get(name, np.nan) for name in CONTROLS},
         bits=found.bits,
         compression=found.uniform / found.bits,
         compression_prior=found.prior / found.bits,
         compression_control=found.uniform / found.control_bits,
-        n=len(labelled.values),
-        n_documents=len(set(labelled.clusters)),
+        n=len(labelled.words),
+        n_documents=labelled.words["document"].nunique(),
         n_lemmas=np.nan if labelled.lemmas is None else len(set(labelled.lemmas)),
     )
-    return frame.assign(verdict=[_verdict(row, asked) for row in frame.to_dict("records")])
+    few = (frame[["n_documents", "n_lemmas"]] < FEWEST_CLUSTERS).any(axis=1)
+    no_room = frame["score_baseline"] > 1 - asked.min_effect  # a control leaves no room to be better
+    shown = (frame[["p_adjusted", "selectivity_p_adjusted"]] <= asked.alpha).all(axis=1)
+    states = [few | no_room, shown, frame["p_absent"] <= asked.alpha]
+    return frame.assign(verdict=np.select(states, ["undecided", "encodes", "none"], "undecided"))
 
 
-def _interval(name: str, prefix: str, tables: Sequence[UnitTable], seed: int) -> dict[str, np.ndarray]:
-    """The estimate, and the ends of the widest of the intervals."""
-    found = [cluster_bootstrap(table, seed=seed) for table in tables]
-    return {
-        name: found[0].estimate,
-        f"{prefix}low": np.min([each.low for each in found], axis=0),
-        f"{prefix}high": np.max([each.high for each in found], axis=0),
-    }
-
-
-def _tested(tables: Sequence[UnitTable], minimum: float, asked: ProbeOptions) -> dict[str, PerCell]:
-    """Documents and lemmas by themselves; what is less sure of the two counts."""
-    how: dict[str, Any] = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed}
+def _tested(kind: str, tables: Sequence[UnitTable], minimum: float, asked: ProbeOptions) -> pd.DataFrame:
+    """Documents and lemmas by themselves, as ``Claims.frame``; what is less sure of the two counts."""
+    how: Any = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed}
     found = [claim([Held(table, minimum, counted=True)], alternative="greater", **how)[0] for table in tables]
-    names = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
-    return {name: np.max([getattr(each, name) for each in found], axis=0) for name in names}
-
-
-def _verdict(row: Mapping[Any, Any], asked: ProbeOptions) -> str:
-    if row["n_documents"] < FEWEST_CLUSTERS or row["n_lemmas"] < FEWEST_CLUSTERS:
-        return "undecided"
-    if row["score_baseline"] > 1 - asked.min_effect:  # a control leaves no room to be better
-        return "undecided"
-    if row["p_adjusted"] <= asked.alpha and row["selectivity_p_adjusted"] <= asked.alpha:
-        return "encodes"
-    return "none" if row["p_absent"] <= asked.alpha else "undecided"
+    by_table = np.stack([each.frame(kind) for each in found])
+    worst = by_table.max(axis=0)
+    worst[:, 1] = by_table[..., 1].min(axis=0)  # the lower end of the interval
+    return pd.DataFrame(worst, columns=Claims.columns(kind))
 
 
 @dataclass(frozen=True)
@@ -208,11 +197,20 @@ def choose_cells(
     n_layers, n_heads = shape
     if not is_layered(site):
         return [SiteCells(Site(site), None)]
-    if heads is not None:
-        return _of_heads(site, heads, shape)
-    chosen = range(n_layers) if layers is None else sorted(numbers_below(n_layers, "layers", layers))
-    every = tuple(range(n_heads)) if "head" in axes else None
-    return [SiteCells(Site(site, layer), every) for layer in chosen]
+    if heads is None:
+        chosen = range(n_layers) if layers is None else sorted(numbers_below(n_layers, "layers", layers))
+        every = tuple(range(n_heads)) if "head" in axes else None
+        return [SiteCells(Site(site, layer), every) for layer in chosen]
+    for layer, head in heads:
+        if not (0 <= layer < n_layers and 0 <= head < n_heads):
+            raise InputError(
+                f"head {layer}.{head}: there are {n_layers} layers (0 to {n_layers - 1}) of {n_heads} heads (0 to "
+                f"{n_heads - 1}); choose one of these"
+            )
+    if not len(heads):
+        raise InputError("heads: expected (layer, head) pairs, got none")
+    by_layer = {layer: {head for own, head in heads if own == layer} for layer in sorted({layer for layer, _ in heads})}
+    return [SiteCells(Site(site, layer), tuple(sorted(own))) for layer, own in by_layer.items()]
 
 
 def frame_of(cells: Sequence[SiteCells]) -> pd.DataFrame:
@@ -223,17 +221,3 @@ def frame_of(cells: Sequence[SiteCells]) -> pd.DataFrame:
         for head in (each.heads if each.heads is not None else (None,))
     ]
     return pd.DataFrame(rows).dropna(axis="columns")
-
-
-def _of_heads(site: str, heads: Sequence[Head], shape: tuple[int, int]) -> list[SiteCells]:
-    chosen: dict[int, set[int]] = {}
-    for layer, head in heads:
-        if not (0 <= layer < shape[0] and 0 <= head < shape[1]):
-            raise InputError(
-                f"head {layer}.{head}: there are {shape[0]} layers (0 to {shape[0] - 1}) of {shape[1]} heads (0 to "
-                f"{shape[1] - 1}); choose one of these"
-            )
-        chosen.setdefault(layer, set()).add(head)
-    if not chosen:
-        raise InputError("heads: expected (layer, head) pairs, got none")
-    return [SiteCells(Site(site, layer), tuple(sorted(chosen[layer]))) for layer in sorted(chosen)]

@@ -99,7 +99,7 @@ class _Descent:
         self._scores = self._absent.expand(*x.shape[:2], -1, -1)
         self._residual = self._errors(self._scores)
         self._gradient = self._gradients(self._residual)
-        self._memory, self._n_steps = _Memory(), 0
+        self._memory = _Memory()
         self._active = torch.arange(problems.n, device=x.device)
         self._stopped = torch.zeros(shape[:2], dtype=torch.bool, device=x.device)
         self._found, self._converged = x.new_zeros(shape), self._stopped.clone()
@@ -124,7 +124,6 @@ class _Descent:
         gradient = self._gradients(residual)
         self._memory.add(step, gradient - self._gradient)
         self._gradient = gradient
-        self._n_steps += 1
         return True
 
     def result(self) -> LinearProbes:
@@ -133,7 +132,7 @@ class _Descent:
             self._stopped[..., None, None], self._found[:, self._active], self._weight
         )
         bias = self._found[:, :, -1] + self._absent.T
-        return LinearProbes(self._found[:, :, :-1], bias, self._converged, self._n_steps)
+        return LinearProbes(self._found[:, :, :-1], bias, self._converged)
 
     def _stop(self, direction: Coordinates) -> None:
         """Write down the probes whose next step is small enough."""
@@ -212,8 +211,7 @@ def _penalised(weight: Coordinates) -> Coordinates:
 
 def fit_ridge(x: Examples, target: Target, problems: Problems) -> LinearProbes:
     """Fit every probe at every cell; the penalty multiplies the squared norm of the weights."""
-    moments, y = Moments.of(x, problems), target.signs().to(x)
-    cross, mean_y = _cross_moments(x, y, problems, moments)
+    moments, cross, mean_y = _with_labels(x, target.signs().to(x), problems)
     eye = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
     weight = _solve(moments.scatter + problems.penalty[..., None, None] * eye, cross) * moments.varies[..., None]
     bias = mean_y - (moments.mean[..., None, :] @ weight)[..., 0, :]
@@ -222,9 +220,8 @@ def fit_ridge(x: Examples, target: Target, problems: Problems) -> LinearProbes:
 
 def fit_lda(x: Examples, target: Target, problems: Problems) -> LinearProbes:
     """Fit every probe at every cell; the penalty is the share of shrinkage."""
-    moments = Moments.of(x, problems)
-    cross, shares = _cross_moments(x, target.members().to(x), problems, moments)
-    counts = shares * moments.n[:, None]
+    moments, cross, shares = _with_labels(x, target.members().to(x), problems)
+    counts = (shares * moments.n[:, None]).round()
     away = cross.mT / counts[..., None].clamp_min(1)  # class means, from the mean of all
     within = (moments.scatter - (away * counts[..., None]).mT @ away) / moments.n[:, None, None]
     trace = torch.diagonal(within, dim1=-2, dim2=-1).mean(-1)
@@ -233,26 +230,21 @@ def fit_lda(x: Examples, target: Target, problems: Problems) -> LinearProbes:
     covariance = (1 - shrinkage) * within + shrinkage * trace[..., None, None] * eye
     means = moments.mean[..., None, :] + away
     weight = _solve(covariance, means.mT) * moments.varies[..., None]
-    bias = shares.log() - 0.5 * (means.mT * weight).sum(dim=-2)
+    bias = (counts / moments.n[:, None]).log() - 0.5 * (means.mT * weight).sum(dim=-2)
     if target.n_columns == 1:
         weight, bias = weight[..., 1:] - weight[..., :1], bias[..., 1:] - bias[..., :1]
     return _closed(weight, bias)
 
 
-def _cross_moments(
-    x: Examples, y: Float[Tensor, "example column"], problems: Problems, moments: Moments
-) -> tuple[Float[Tensor, "cell problem feature column"], Float[Tensor, "problem column"]]:
-    """Sums of products of deviations of x and y, and the means of y."""
-    centre = x.mean(dim=1, keepdim=True)
-    atoms = range(problems.trains_on.shape[1])
-    members = [(problems.atom == each).nonzero()[:, 0] for each in atoms]
-    products = torch.stack([(x[:, each] - centre).mT @ y[each] for each in members], dim=1)
-    sums = torch.stack([y[each].sum(dim=0) for each in members])
-    used = problems.trains_on.to(x.dtype)
-    mean_y = (used @ sums) / moments.n[:, None]
-    cross = (used @ products.flatten(2)).unflatten(2, products.shape[2:])
-    away = moments.mean - centre
-    return cross - moments.n[:, None, None] * away[..., None] * mean_y[:, None], mean_y
+def _with_labels(
+    x: Examples, y: Float[Tensor, "example column"], problems: Problems
+) -> tuple[Moments, Float[Tensor, "cell problem feature column"], Float[Tensor, "cell problem column"]]:
+    """The moments of x, the sums of products of deviations of x and y, and the means of y."""
+    both = Moments.of(torch.cat([x, y.expand(len(x), -1, -1)], dim=2), problems)
+    own = slice(None, x.shape[2])
+    of_y = slice(x.shape[2], None)
+    moments = Moments(both.n, both.mean[..., own], both.scatter[..., own, own])
+    return moments, both.scatter[..., own, of_y], both.mean[..., of_y]
 
 
 def _solve(
@@ -266,7 +258,7 @@ def _solve(
 
 
 def _closed(
-    weight: Float[Tensor, "cell problem feature column"], bias: Float[Tensor, "*cell problem column"]
+    weight: Float[Tensor, "cell problem feature column"], bias: Float[Tensor, "cell problem column"]
 ) -> LinearProbes:
     converged = torch.ones(weight.shape[:2], dtype=torch.bool, device=weight.device)
-    return LinearProbes(weight, bias.expand(len(weight), *bias.shape[-2:]), converged)
+    return LinearProbes(weight, bias, converged)

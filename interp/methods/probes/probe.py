@@ -29,26 +29,10 @@ from interp.errors import InputError, shown
 from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
+from interp.methods.probes import judging
 from interp.methods.probes.cross_fitting import PENALTIES
-from interp.methods.probes.data import (
-    PLACES,
-    Held,
-    Labelled,
-    drawn,
-    held,
-    labelled,
-    passages_of,
-    with_labels,
-)
-from interp.methods.probes.judging import (
-    ProbeResult,
-    SiteCells,
-    choose_cells,
-    distinct_sites,
-    frame_of,
-    scores_by_example,
-    tabulate,
-)
+from interp.methods.probes.data import Held, drawn, held, labelled, passages_of, with_labels
+from interp.methods.probes.judging import ProbeResult, SiteCells
 from interp.methods.probes.scores import Measured, Measuring, untrained
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented, place_of
@@ -62,12 +46,11 @@ from interp.runs.store import ActivationStore
 from interp.tasks.corpus import Corpus, Documents, is_named
 from interp.tasks.task import Task
 
-MINIMUM = ProbeOptions.min_effect
-"""Smallest excess that counts: a tenth of the words, or of a number's variance."""
 MLP_PENALTIES = (1e-4,)
 """An MLP is stopped early, and takes a thousand times as long."""
 
 Activations = ActivationStore | Held
+Data = Task | ActivationStore | Corpus
 EMBEDDING = Site("embed")
 WITH_POSITIONS = tuple(name for name, (_, axes) in SITES.items() if axes[1] == "pos")
 """Sites where a word has an activation of its own."""
@@ -123,115 +106,99 @@ def probe(
     if asked.cv < 2:
         raise InputError(f"cv: expected 2 at least, got {asked.cv}")
     require_model(model)
-    sites = distinct_sites(asked.site)
+    sites = judging.distinct_sites(asked.site)
     cells = [
         cell
         for name in sites
-        for cell in choose_cells(name, (model.cfg.n_layers, heads_at(name, model)), asked.layers, asked.heads)
+        for cell in judging.choose_cells(name, (model.cfg.n_layers, heads_at(name, model)), asked.layers, asked.heads)
     ]
     given = _given(model, data, asked)
     if isinstance(given, Task):  # its units were drawn: they are all read
         asked = replace(asked, n=None)
-    reading = _Reading(model, given, feature, labels, asked)
+    if labels is not None and as_list(labels) is None:
+        raise InputError(f"labels: expected a list, one for each word that is read, got {shown(labels)}")
     own = model_provenance(model)
     known = {"feature": feature, "site": sites[0] if len(sites) == 1 else list(sites)}
 
     def fitting() -> ProbeResult:
-        source, twin = reading.activations([each.site for each in cells])
+        features = [feature] if labels is None else []
+        source, twin = _activations(model, given, features, [each.site for each in cells], asked)
         index = source.index if labels is None else with_labels(source.index, feature, labels)
         if asked.n is not None:
             index = drawn(index, feature, asked.n, asked.seed)
-        words = labelled(index, feature, asked.min_examples)
-        used: ProbeKind = asked.kind if words.classes else "ridge"
+        marked = labelled(index, feature, asked.min_examples)
+        used: ProbeKind = asked.kind if marked.classes else "ridge"
         penalties = tuple(asked.penalties or (MLP_PENALTIES if used == "mlp" else PENALTIES))
-        measuring = Measuring(words, replace(asked, kind=used, penalties=penalties), place_of(model)[0])
+        measuring = Measuring(marked, replace(asked, kind=used, penalties=penalties), place_of(model)[0])
         found = _measured(measuring, cells, source, twin, progress)
         how = {
             **own,
-            **reading.provenance(),
+            **_data_provenance(given, asked),
             **known,
             "kind": used,
             "penalties": list(penalties),
             "held_out": measuring.held_out,
-            "measure": "accuracy" if words.classes else "R2",
-            "classes": list(words.classes),
+            "measure": "accuracy" if marked.classes else "R2",
+            "classes": list(marked.classes),
             "untrained": twin is not None,
             "n_probes": measuring.counts[1],
             "n_unconverged": measuring.counts[0],
             "description_uniform": None if np.isnan(found.uniform) else found.uniform,
             "description_prior": None if np.isnan(found.prior) else found.prior,
         }
-        frame = frame_of(cells)
-        examples = scores_by_example(frame, found.scores["probe"])
-        return ProbeResult(examples, how, _words(index, words), tabulate(frame, found, words, asked))
+        frame, own_words = judging.frame_of(cells), marked.words.reset_index(drop=True)
+        examples = judging.scores_by_example(frame, found.scores["probe"])
+        return ProbeResult(examples, how, own_words, judging.tabulate(frame, found, marked, asked))
 
     def request() -> dict[str, Any]:
-        how = {"cells": [str(each) for each in cells], "probe": asked.asked()}
-        return {"kind": "probe", **model_asked(model, own), **reading.asked(), **known, **how}
+        own_labels = None if labels is None else hash_of_values({"labels": as_list(labels)})
+        how = {"labels": own_labels, "cells": [str(each) for each in cells], "probe": asked.asked()}
+        return {"kind": "probe", **model_asked(model, own), **_data_asked(given), **known, **how}
 
     result = answered(as_run(run), request, own, ProbeResult, fitting)
     _warn(result.cells, feature, asked.min_effect)
     return result
 
 
-class _Reading:
-    """Runs the model over the data, or opens what was collected."""
-
-    def __init__(
-        self,
-        model: Any,
-        data: Task | ActivationStore | Corpus,
-        feature: str,
-        labels: Sequence[str] | None,
-        asked: ProbeOptions,
-    ):
-        self._model, self._data, self._asked = model, data, asked
-        self._labels = as_list(labels)
-        if labels is not None and self._labels is None:
-            raise InputError(f"labels: expected a list, one for each word that is read, got {shown(labels)}")
-        self._features = [feature] if labels is None else []
-
-    def activations(self, sites: Sequence[Site]) -> tuple[Activations, Activations | None]:
-        """Those of the model, and of its untrained twin."""
-        if isinstance(self._data, ActivationStore):
-            self._data.require_model(self._model)
-            return self._data, None
-        require_sites(self._model, sites, WITH_POSITIONS)
-        passages = passages_of(self._model, self._data, self._features, self._asked)
-        known = getattr(self._model, "hook_dict", {EMBEDDING.hook_name: None})
-        also = [EMBEDDING] if EMBEDDING.hook_name in known and EMBEDDING not in sites else []
-        twin, pooling = untrained(self._model), self._asked.pooling
-        found = held(self._model, passages, [*sites, *also], pooling)
-        return found, None if twin is None else held(twin, passages, sites, pooling)
-
-    def asked(self) -> dict[str, Any]:
-        """What tells the data from others."""
-        labels = None if self._labels is None else hash_of_values({"labels": self._labels})
-        if isinstance(self._data, ActivationStore):
-            return {"store": hash_of_values({"manifest": self._data.manifest.text()}), "labels": labels}
-        if isinstance(self._data, Task):
-            return {"task": task_asked(self._data), "labels": labels}
-        return {"corpus": self._data.contents.hash, "labels": labels}
-
-    def provenance(self) -> dict[str, Any]:
-        """Of the data and the options, as far as they say something of such data."""
-        asked = {name: value for name, value in self._asked.asked().items() if value is not None}
-        said: dict[str, Any]
-        if isinstance(self._data, ActivationStore):
-            request, foreign = self._data.manifest.request, {"at", "context"}
-            said = {"data_hash": request.data_hash, "store": str(self._data.folder)}
-            asked["pooling"] = request.pooling
-        elif isinstance(self._data, Task):
-            said, foreign = {"task": self._data.name, "data_hash": self._data.hash}, {"context"}
-        else:
-            contents, foreign = self._data.contents, {"at"}
-            said = {"data_hash": contents.hash, "n_documents": len(contents.documents)}
-        return {**said, **{name: value for name, value in asked.items() if name not in foreign}}
+def _activations(
+    model: Any, data: Data, features: Sequence[str], sites: Sequence[Site], asked: ProbeOptions
+) -> tuple[Activations, Activations | None]:
+    """What was collected; or run the model, and its untrained twin, over the data."""
+    if isinstance(data, ActivationStore):
+        data.require_model(model)
+        return data, None
+    require_sites(model, sites, WITH_POSITIONS)
+    passages = passages_of(model, data, features, asked)
+    known = getattr(model, "hook_dict", {EMBEDDING.hook_name: None})
+    also = [EMBEDDING] if EMBEDDING.hook_name in known and EMBEDDING not in sites else []
+    twin = untrained(model)
+    found = held(model, passages, [*sites, *also], asked.pooling)
+    return found, None if twin is None else held(twin, passages, sites, asked.pooling)
 
 
-def _given(
-    model: Any, data: Task | ActivationStore | Corpus | Documents, asked: ProbeOptions
-) -> Task | ActivationStore | Corpus:
+def _data_asked(data: Data) -> dict[str, Any]:
+    """What tells the data from others."""
+    if isinstance(data, ActivationStore):
+        return {"store": hash_of_values({"manifest": data.manifest.text()})}
+    return {"task": task_asked(data)} if isinstance(data, Task) else {"corpus": data.contents.hash}
+
+
+def _data_provenance(data: Data, asked: ProbeOptions) -> dict[str, Any]:
+    """Of the data and the options, as far as they say something of such data."""
+    options = {name: value for name, value in asked.asked().items() if value is not None}
+    said: dict[str, Any]
+    if isinstance(data, ActivationStore):
+        request, foreign = data.manifest.request, {"at", "context"}
+        said = {"data_hash": request.data_hash, "store": str(data.folder)}
+        options["pooling"] = request.pooling
+    elif isinstance(data, Task):
+        said, foreign = {"task": data.name, "data_hash": data.hash}, {"context"}
+    else:
+        said, foreign = {"data_hash": data.contents.hash, "n_documents": len(data.contents.documents)}, {"at"}
+    return {**said, **{name: value for name, value in options.items() if name not in foreign}}
+
+
+def _given(model: Any, data: Data | Documents, asked: ProbeOptions) -> Data:
     """What is probed; a text that names no file is the name of a task."""
     if isinstance(data, ActivationStore):
         return data
@@ -248,9 +215,9 @@ def _measured(
     progress: Progress | None,
 ) -> Measured:
     """Fit the probes of every cell, a site at a time."""
-    rows = measuring.labelled.rows
+    rows = measuring.labelled.words.index.to_numpy()
     parts: list[dict[str, np.ndarray]] = []
-    n_cells, done = len(frame_of(cells)), 0
+    n_cells, done = len(judging.frame_of(cells)), 0
     for each in cells:
         x = _by_cell(source.read(each.site, rows, each.heads))
         also = None if twin is None else _by_cell(twin.read(each.site, rows, each.heads))
@@ -264,11 +231,6 @@ def _measured(
 
 def _by_cell(found: Float[Tensor, "word ..."]) -> Float[Tensor, "cell word feature"]:
     return found.transpose(0, 1) if found.ndim == 3 else found[None]
-
-
-def _words(index: pd.DataFrame, words: Labelled) -> pd.DataFrame:
-    columns = {words.feature: "value", f"{words.feature}:carrier": "carrier", f"{words.feature}:lemma": "lemma"}
-    return index.loc[words.rows, [*PLACES, *columns]].rename(columns=columns).reset_index(drop=True)
 
 
 def _warn(cells: pd.DataFrame, feature: str, minimum: float) -> None:

@@ -161,10 +161,13 @@ class Measuring:
         if labelled.lemmas is not None:
             # Where each group has words of its own, or there is one alone, words are held out one by one.
             apart = self._folds.apart == ("groups", "lemmas")
-            self._seen = make_folds(labelled.groups if apart else tuple(map(str, labelled.rows)), None, asked.cv, **how)
-        self._target = labelled.target
-        self._control = labelled.target_of(control_labels(labelled.carriers, labelled.values, asked.seed))
-        self._permuted = labelled.target_of(permuted_labels(labelled.values, asked.seed))
+            self._seen = make_folds(
+                labelled.groups if apart else labelled.words.index.astype(str).tolist(), None, asked.cv, **how
+            )
+        values, carriers = labelled.values, labelled.words["carrier"].tolist()
+        self._target = labelled.target_of(values)
+        self._control = labelled.target_of(control_labels(carriers, values, asked.seed))
+        self._permuted = labelled.target_of(permuted_labels(values, asked.seed))
         self._has_code = asked.description_lengths and self._target.n_classes > 0 and asked.kind != "ridge"
 
     def cells(
@@ -188,7 +191,7 @@ class Measuring:
     ) -> Measured:
         """What ``cells`` gave, with the controls that are the same for all cells."""
         found = {"majority": _scored(self._target, majority(self._target).numpy())}
-        found["position"] = self._cross(position_features(self.labelled.tokens))
+        found["position"] = self._cross(position_features(self.labelled.words["token"].to_numpy()))
         if embedding is not None:
             found["embedding"] = self._cross(embedding[None])
         found |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -202,8 +205,7 @@ class Measuring:
     @property
     def held_out(self) -> list[str]:
         """What training and test do not share."""
-        groups = "templates" if self.labelled.groups == self.labelled.strata else "documents"
-        return [groups if name == "groups" else name for name in self._folds.apart]
+        return [f"{self.labelled.held_out}s" if name == "groups" else name for name in self._folds.apart]
 
     @property
     def counts(self) -> tuple[int, int]:

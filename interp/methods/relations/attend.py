@@ -27,7 +27,7 @@ from interp.arguments import as_names
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked
 from interp.interventions.sweep import Progress
-from interp.methods.relations.counts import Counting, RelationCounts, named
+from interp.methods.relations.counts import RelationReader, counts_of, named
 from interp.methods.relations.scores import RelationResult, tabulate
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
@@ -88,9 +88,9 @@ def attend(
     choosing, not_chosen_on = (None, []) if choose_on is None else _apart(Corpus.of(choose_on), there)
     chosen_there = None if choosing is None else choosing.contents
     wanted = _directions(relations, there, chosen_there)
-    counting = Counting(model, own, wanted, asked, kept)
+    reader = RelationReader(model, wanted, asked)
     how = {
-        "attention_dir": "causal" if counting.reader.causal else "bidirectional",
+        "attention_dir": "causal" if reader.causal else "bidirectional",
         "data_hash": there.hash,
         "n_documents": len(there.documents),
         "n_sentences": there.n_sentences,
@@ -98,34 +98,26 @@ def attend(
         "chosen_on": "the other half of the corpus" if chosen_there is None else chosen_there.hash,
         "not_chosen_on": not_chosen_on,
         **asked.asked(),
-        "max_window": counting.reader.max_window,
+        "max_window": reader.max_window,
     }
 
     def scoring() -> RelationResult:
-        counts, chosen = _counted(counting, scored, choosing, progress)
+        first = reader.words(there)
+        total = first + (0 if chosen_there is None else reader.words(chosen_there))
+
+        def tell(done: int) -> None:
+            if progress is not None:
+                progress(done, total)
+
+        counts = counts_of(scored, reader, own, kept, tell)
+        chosen = None if choosing is None else counts_of(choosing, reader, own, kept, lambda n: tell(first + n))
+        tell(total)  # what is too long, or has nothing to score, was not counted
         return tabulate(counts, chosen, there.documents, asked, {**own, **how, "too_long": counts.counted.too_long})
 
     def request() -> dict[str, Any]:
         return {"kind": "attend", **model_asked(model, own), "relations": named(wanted), **how}
 
     return answered(kept, request, own, RelationResult, scoring)
-
-
-def _counted(
-    counting: Counting, scored: Corpus, choosing: Corpus | None, progress: Progress | None
-) -> tuple[RelationCounts, RelationCounts | None]:
-    """What is counted in both corpora; `progress` is told of words as they are read."""
-    first = counting.words(scored.contents)
-    total = first + (0 if choosing is None else counting.words(choosing.contents))
-
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress(done, total)
-
-    counts = counting.of(scored, tell)
-    chosen = None if choosing is None else counting.of(choosing, lambda done: tell(first + done))
-    tell(total)  # what is too long, or has nothing to score, was not counted
-    return counts, chosen
 
 
 def _apart(choosing: Corpus, there: Contents) -> tuple[Corpus, list[str]]:

@@ -12,11 +12,13 @@ Words that share a token count as one, and are numbered so.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from interp.errors import InputError
 from interp.methods.relations.scores import RelationResult
@@ -35,87 +37,80 @@ MOST_SHOWN = 60
 
 @dataclass(frozen=True)
 class Example:
-    """A word that looks and those that it should find, as numbers of units of a window."""
+    """A word that looks and those that it should find, as numbers of units of a window, and what it can choose."""
 
     window: Window
     query: int
-    related: tuple[int, ...]
+    related: Int[np.ndarray, " _"]
+    allowed: Bool[np.ndarray, " key"]
 
-    @property
-    def readable(self) -> bool:
-        """Whether it can be shown whole, and is more than a few words."""
-        n_shown = len(self._whole)
-        return n_shown in READABLE if len(self.window.sentences) == 1 else n_shown <= MOST_SHOWN
-
-    @property
-    def shown(self) -> range:
-        """The units from the nearest related word's sentence to the query's, as far as they are not too many."""
-        whole = self._whole
-        start = min(max(whole.start, self.query - MOST_SHOWN // 2), max(whole.stop - MOST_SHOWN, whole.start))
-        return range(start, min(start + MOST_SHOWN, whole.stop))
+    @cached_property
+    def sentence_of_unit(self) -> Int[np.ndarray, " unit"]:
+        """The number of the sentence that each unit stands in."""
+        words = self.window.tokens.word_of_unit.copy()
+        for unit in np.flatnonzero(words == NONE):  # it follows the word before it
+            words[unit] = words[unit - 1] + 1 if unit else 0
+        return np.searchsorted(np.array(self.window.starts), words, side="right") - 1
 
     @property
     def sentence(self) -> str:
         """The name of the query's sentence."""
-        return self.window.sentences[int(_sentence_of_unit(self.window)[self.query])].id
+        return self.window.sentences[int(self.sentence_of_unit[self.query])].id
 
     @property
-    def _whole(self) -> range:
-        sentence = _sentence_of_unit(self.window)
-        nearest = min(self.related, key=lambda each: abs(each - self.query))
-        first, last = sorted((int(sentence[self.query]), int(sentence[nearest])))
+    def whole(self) -> range:
+        """The units from the nearest related word's sentence to the query's."""
+        sentence = self.sentence_of_unit
+        nearest = self.related[np.abs(self.related - self.query).argmin()]
+        first, last = sorted((sentence[self.query], sentence[nearest]))
         inside = np.flatnonzero((sentence >= first) & (sentence <= last))
         return range(int(inside[0]), int(inside[-1]) + 1)
 
+    @property
+    def readable(self) -> bool:
+        """Whether it can be shown whole, and is more than a few words."""
+        n_shown = len(self.whole)
+        return n_shown in READABLE if len(self.window.sentences) == 1 else n_shown <= MOST_SHOWN
 
-@dataclass(frozen=True)
-class Examples:
-    """Finds examples in documents, cut into sentences and windows as the model that was scored read them."""
+    @property
+    def shown(self) -> Int[np.ndarray, " _"]:
+        """The units of the whole, as far as they are not too many."""
+        whole = self.whole
+        start = min(max(whole.start, self.query - MOST_SHOWN // 2), max(whole.stop - MOST_SHOWN, whole.start))
+        return np.arange(start, min(start + MOST_SHOWN, whole.stop))
 
-    sentences: Windows
-    documents: Windows
-    causal: bool
 
-    def first(self, corpus: Corpus, wanted: Sequence[Direction], n_each: int) -> dict[Direction, list[Example]]:
-        """The first readable examples of each direction, then the first others; of each document one."""
-        readable: dict[Direction, list[Example]] = {each: [] for each in wanted}
-        others: dict[Direction, list[Example]] = {each: [] for each in wanted}
-        for document in corpus:
-            missing = [each for each in wanted if len(readable[each]) < n_each]
-            if not missing:
-                break
-            for direction, example in self._one_each(document, missing).items():
-                (readable if example.readable else others)[direction].append(example)
-        return {each: (readable[each] + others[each])[:n_each] for each in wanted}
+def _first_examples(
+    model: Any, corpus: Corpus, wanted: Sequence[Direction], n_each: int, how: Mapping[str, Any]
+) -> dict[Direction, list[Example]]:
+    """The first readable examples of each direction, then the first others; of each document one."""
+    tokenizer, causal = require_fast(getattr(model, "tokenizer", None)), how["attention_dir"] == "causal"
+    sentences, documents = (
+        Windows(tokenizer, length, both_sides=not causal) for length in (model.cfg.n_ctx, how["max_window"])
+    )
 
-    def _one_each(self, document: Document, wanted: Sequence[Direction]) -> dict[Direction, Example]:
-        """One example of each direction, as far as the document has any."""
-        found: dict[Direction, Example] = {}
-        for direction, example in self._all(document, wanted):
-            if direction not in found or (example.readable and not found[direction].readable):
-                found[direction] = example
-            if len(found) == len(wanted) and all(each.readable for each in found.values()):
-                break
-        return found
-
-    def _all(self, document: Document, wanted: Sequence[Direction]) -> Iterator[tuple[Direction, Example]]:
+    def scored(document: Document, direction: Direction) -> Iterator[Example]:
         """All that can be scored, in order; of a sentence the last words first."""
-        for context, cut in (("sentence", self.sentences.sentences), ("document", self.documents.documents)):
-            own = [each for each in wanted if each.context == context]
-            for window in cut(document) if own else ():
-                items = items_of(window, own, causal=self.causal)
-                numbers = range(len(items.query))
-                for number in reversed(numbers) if context == "sentence" else numbers:
-                    related = tuple(np.flatnonzero(items.related[number]).tolist())
-                    yield own[items.direction[number]], Example(window, int(items.query[number]), related)
+        alone = direction.context == "sentence"
+        for window in sentences.sentences(document) if alone else documents.documents(document):
+            items = items_of(window, [direction], causal=causal, exclude=how["exclude"])
+            numbers = range(len(items.query))
+            for at in reversed(numbers) if alone else numbers:
+                related = np.flatnonzero(items.related[at])
+                yield Example(window, int(items.query[at]), related, items.allowed[at])
 
-
-def _sentence_of_unit(window: Window) -> Int[np.ndarray, " unit"]:
-    """The number of the sentence that each unit stands in."""
-    words = window.tokens.word_of_unit.copy()
-    for unit in np.flatnonzero(words == NONE):  # it follows the word before it
-        words[unit] = words[unit - 1] + 1 if unit else 0
-    return np.searchsorted(np.array(window.starts), words, side="right") - 1
+    readable: dict[Direction, list[Example]] = {each: [] for each in wanted}
+    others: dict[Direction, list[Example]] = {each: [] for each in wanted}
+    for document in corpus:
+        missing = [each for each in wanted if len(readable[each]) < n_each]
+        if not missing:
+            break
+        for direction in missing:
+            examples = scored(document, direction)
+            for first in islice(examples, 1):
+                best = next((each for each in chain([first], examples) if each.readable), first)
+                (readable if best.readable else others)[direction].append(best)
+    return {each: (readable[each] + others[each])[:n_each] for each in wanted}
 
 
 MOST_HEADS = 12
@@ -150,11 +145,9 @@ def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult
         )
     heads = leading(result.cells).head(MOST_HEADS)
     wanted = [Direction(row.relation, row.looks) for row in heads.itertuples()]
-    found = _finder(model, how).first(Corpus.of(corpus), wanted, n_sentences)
+    found = _first_examples(model, Corpus.of(corpus), wanted, n_sentences, how)
     parts = [
-        _drawn(model, example, (int(row.layer), int(row.head)), how).assign(
-            relation=row.relation, looks=row.looks, layer=row.layer, head=row.head, rank=rank
-        )
+        _drawn(model, example, row, how).assign(rank=rank)
         for rank, (row, direction) in enumerate(zip(heads.itertuples(), wanted, strict=True))
         for example in found[direction]
     ]
@@ -163,55 +156,32 @@ def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult
     return pd.concat(parts, ignore_index=True)[list(MAP_COLUMNS)]
 
 
-def _finder(model: Any, how: Mapping[str, Any]) -> Examples:
-    tokenizer, causal = require_fast(getattr(model, "tokenizer", None)), how["attention_dir"] == "causal"
-    sentences, documents = (
-        Windows(tokenizer, length, both_sides=not causal) for length in (model.cfg.n_ctx, how["max_window"])
-    )
-    return Examples(sentences, documents, causal)
+def _drawn(model: Any, example: Example, row: Any, how: Mapping[str, Any]) -> pd.DataFrame:
+    """The words of one example, each with the attention that the head of a `row` gives it."""
+    kept: list[Float[np.ndarray, " key"]] = []
 
+    def take(layer: int, words: WordAttention) -> None:
+        if layer == row.layer:
+            kept.append(words[0, row.head, 0].double().cpu().numpy())
 
-def _drawn(model: Any, example: Example, where: tuple[int, int], how: Mapping[str, Any]) -> pd.DataFrame:
-    """The words of one example, each with the attention that the head at `where` gives it."""
-    weights = _weights(model, example, where)
-    choice, shown = _choice(weights, example, how), np.array(example.shown)
+    window, shown = example.window, example.shown
+    read_words(model, [ReadingRow(window, (example.query,))], take, special="special" not in how["exclude"])
+    (weights,) = kept
+    choice = np.where(example.allowed, weights, -1.0).argmax()
     return pd.DataFrame(
         {
-            "document": example.window.document,
+            "document": window.document,
             "sentence": example.sentence,
             "query": example.query,
             "word": shown,
-            "token": [_text(example.window, unit, model.tokenizer) for unit in shown.tolist()],
+            "token": [_text(window, unit, model.tokenizer) for unit in shown.tolist()],
             "weight": weights[shown],
             "is_query": shown == example.query,
             "is_related": np.isin(shown, example.related),
             "is_choice": shown == choice,
             "is_right": choice in example.related,
         }
-    )
-
-
-def _weights(model: Any, example: Example, where: tuple[int, int]) -> Float[np.ndarray, " key_word"]:
-    """Attention from the query to every word, then to every token of no word."""
-    layer, head = where
-    kept: list[np.ndarray] = []
-
-    def take(number: int, words: WordAttention) -> None:
-        if number == layer:
-            kept.append(words[0, head, 0].double().cpu().numpy())
-
-    read_words(model, [ReadingRow(example.window, (example.query,))], take, special=True)
-    return kept[0]
-
-
-def _choice(weights: Float[np.ndarray, " key_word"], example: Example, how: Mapping[str, Any]) -> int:
-    """What is attended to most, of what ``attend`` chose among."""
-    n_units = example.window.tokens.n_units
-    allowed = np.zeros(len(weights), dtype=bool)
-    allowed[: example.query if how["attention_dir"] == "causal" else n_units] = True
-    allowed[example.query] = "self" not in how["exclude"]
-    allowed[n_units:] = "special" not in how["exclude"]
-    return int(np.where(allowed, weights, -1.0).argmax())
+    ).assign(relation=row.relation, looks=row.looks, layer=row.layer, head=row.head)
 
 
 def _text(window: Window, unit: int, tokenizer: Any) -> str:

@@ -10,31 +10,30 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.claims.claim import Measured, claim
+from interp.claims.claim import Claims, Measured, claim
 from interp.claims.rules import Evidence
 from interp.claims.units import ClusterTable
-from interp.methods.relations.counts import SUMMED, RelationCounts
-from interp.methods.relations.words import CHANCE, MOST_TOKENS, rule_names
+from interp.methods.relations.counts import RelationCounts
+from interp.methods.relations.words import CHANCE, MOST_TOKENS, REASONS, rule_names
 from interp.options import AttendOptions
 from interp.report.relations_sentences import leading
 from interp.result import Result
 from interp.tasks.relations import Direction
 from interp.tasks.task import deal
 
-Family = Literal["offset", "nearest", "toughest"]
+FAMILIES = OFFSET, NEAREST, TOUGHEST = ("offset", "nearest", "toughest")
 DIRECTION = ["relation", "looks"]
 CELL = [*DIRECTION, "layer", "head"]
 VERDICT = {"shown": "attends", "none": "none", "undecided": "undecided", "not testable": "not testable"}
-_TESTED = ("p", "p_adjusted", "p_absent", "standard_error", "critical")
 _COLUMNS = ["accuracy", "attention", "baseline", "accuracy_baseline", "excess", "low", "high", "p", "p_adjusted"]
 _COLUMNS += ["p_absent", "accuracy_random_head", "n", "n_documents", "chosen", "verdict"]
 
@@ -101,174 +100,76 @@ class RelationResult(Result):
 
 
 @dataclass(frozen=True)
-class DirectionCounts:
-    """The sums of one direction by document, 0 where one has nothing of it. The last rule is chance."""
+class Sums:
+    """What was counted of every direction in every document, 0 where one has nothing of it. The last rule is chance."""
 
-    direction: Direction
-    n: Float[np.ndarray, " document"]
-    hits: Float[np.ndarray, "document cell"]
-    attention: Float[np.ndarray, "document cell"]
-    rules: Float[np.ndarray, "document rule"]
+    n: Float[np.ndarray, "direction document"]
+    hits: Float[np.ndarray, "direction document cell"]
+    attention: Float[np.ndarray, "direction document cell"]
+    rules: Float[np.ndarray, "direction document rule"]
 
     @classmethod
-    def of(cls, counts: RelationCounts, number: int, documents: Sequence[str], causal: bool) -> "DirectionCounts":
-        """The sums of the direction with this number."""
-        n_cells, n_rules = counts.shape[0] * counts.shape[1], len(rule_names(causal=causal))
-        zeros = (0, np.zeros(n_cells), np.zeros(n_cells), np.zeros(n_rules), 0.0)
-        nothing = dict(zip(SUMMED, zeros, strict=True))
-        found = [counts.counted.sums.get((document, number), nothing) for document in documents]
-        return cls(
-            counts.directions[number],
-            np.array([each["n"] for each in found], dtype=float),
-            np.stack([each["hits"] for each in found]),
-            np.stack([each["attention"] for each in found]),
-            np.stack([np.append(each["rules"], each["chance"]) for each in found]),
-        )
+    def of(cls, counts: RelationCounts, documents: Iterable[str]) -> "Sums":
+        """The sums of these documents."""
+        place = {name: at for at, name in enumerate(documents)}
+        sums, n_cells = counts.counted.sums, counts.shape[0] * counts.shape[1]
+        table = np.zeros((len(counts.directions), len(place), len(next(iter(sums.values())))))
+        for (document, number), own in sums.items():
+            table[number, place[document]] = own
+        return cls(table[..., 0], *np.split(table[..., 1:], [n_cells, 2 * n_cells], axis=-1))
 
-    def only(self, kept: Bool[np.ndarray, " document"]) -> "DirectionCounts":
-        """The same, with 0 for all other documents."""
-        tables = (np.where(kept[:, None], each, 0.0) for each in (self.hits, self.attention, self.rules))
-        return DirectionCounts(self.direction, np.where(kept, self.n, 0.0), *tables)
+    def only(self, kept: Bool[np.ndarray, "direction document"]) -> "Sums":
+        """The same, with 0 where it is not to be kept."""
+        tables = (np.where(kept[..., None], each, 0.0) for each in (self.hits, self.attention, self.rules))
+        return Sums(np.where(kept, self.n, 0.0), *tables)
 
 
-Baseline = tuple[str, Float[np.ndarray, " document"]]
-"""A rule (both halves' rules, where they differ), and its hits: NaN in documents whose rule nothing could choose."""
+Baseline = tuple[list[str], Float[np.ndarray, "direction document"]]
+"""A rule of each direction (both halves' rules, where they differ), and its hits: NaN where nothing could choose it."""
 
 
 def baseline(
-    own: DirectionCounts,
-    chooser: DirectionCounts | None,
+    family: str,
+    directions: Sequence[Direction],
+    rules: Float[np.ndarray, "direction document rule"],
+    choosing: Float[np.ndarray, "half direction rule"],
     second: Bool[np.ndarray, " document"],
-    family: Family,
-    *,
     causal: bool,
 ) -> Baseline:
-    """The best rule of a family; `second` are the documents of the second half, for which the first one chooses."""
+    """The best rules of a family.
+
+    `choosing` are the hits by which each half's rule is chosen, `second` are the documents of the second half.
+    """
     names = [*rule_names(causal=causal), CHANCE]
-    columns = [at for at, name in enumerate(names) if _belongs(name, family, own.direction)]
-    hits, chosen = np.full(len(own.n), np.nan), []
-    for half in (False, True):
-        here = second == half
-        there = own.rules[~here] if chooser is None else chooser.rules
-        if here.any() and there[:, columns].sum() > 0:
-            best = columns[int(there[:, columns].sum(axis=0).argmax())]
-            hits[here] = own.rules[here, best]
-            chosen.append(names[best])
-    return " / ".join(dict.fromkeys(chosen)), hits
+    hits, said = np.full(rules.shape[:2], np.nan), []
+    for number, direction in enumerate(directions):
+        columns = [at for at, name in enumerate(names) if _belongs(name, family, direction)]
+        chosen = []
+        for here, sums in zip((~second, second), choosing[:, number, columns], strict=True):
+            if here.any() and sums.sum() > 0:
+                best = columns[int(sums.argmax())]
+                hits[number, here] = rules[number, here, best]
+                chosen.append(names[best])
+        said.append(" / ".join(dict.fromkeys(chosen)))
+    return said, hits
 
 
-def _belongs(rule: str, family: Family, direction: Direction) -> bool:
+def _belongs(rule: str, family: str, direction: Direction) -> bool:
     nearest = rule.startswith("nearest")
     if nearest and direction.part_of_speech and rule.split()[1] == direction.part_of_speech:
         return False
-    return family == "toughest" or (rule not in (CHANCE, MOST_TOKENS) and nearest == (family == "nearest"))
+    return family == TOUGHEST or (rule not in (CHANCE, MOST_TOKENS) and nearest == (family == NEAREST))
 
 
-@dataclass(frozen=True)
-class DirectionScores:
-    """One direction's estimates, before any test.
-
-    Attributes:
-        own: What was counted, of the documents that have a baseline.
-        baselines: By family.
-        chosen: Which heads are tested.
-        n_unscored: Pairs of the documents that have no baseline.
-    """
-
-    own: DirectionCounts
-    baselines: Mapping[Family, Baseline]
-    chosen: Bool[np.ndarray, " cell"]
-    n_unscored: int
-
-    @classmethod
-    def of(
-        cls,
-        counts: RelationCounts,
-        choosing: RelationCounts | None,
-        number: int,
-        words: Mapping[str, int],
-        *,
-        causal: bool,
-    ) -> "DirectionScores":
-        """Hold a direction's counts against its baselines; `words` are those of each document that is scored."""
-        own = DirectionCounts.of(counts, number, list(words), causal)
-        chooser, chosen = None, np.ones(own.hits.shape[1], dtype=bool)
-        if choosing is not None:
-            there = sorted({name for name, _ in choosing.counted.sums})
-            chooser = DirectionCounts.of(choosing, number, there, causal)
-            chosen = np.arange(len(chosen)) == chooser.hits.sum(axis=0).argmax()
-        half = deal(words)  # the largest documents are dealt out first, each to the side with fewer words
-        second = np.array([half[name] == 1 for name in words])
-        families: tuple[Family, ...] = ("offset", "nearest", "toughest")
-        found = {each: baseline(own, chooser, second, each, causal=causal) for each in families}
-        scored = np.isfinite(found["toughest"][1])
-        return cls(own.only(scored), found, chosen, int(own.n[~scored].sum()))
-
-    @property
-    def right_baseline(self) -> Float[np.ndarray, " document"]:
-        """Hits of the baseline."""
-        return np.nan_to_num(self.baselines["toughest"][1])
-
-    @property
-    def excess(self) -> Float[np.ndarray, "document cell"]:
-        """Hits less the baseline's, summed."""
-        return self.own.hits - self.right_baseline[:, None]
-
-    @property
-    def said(self) -> dict[str, str]:
-        """The direction's labels."""
-        return {"relation": self.own.direction.relation, "looks": self.own.direction.looks}
-
-    def examples(self, documents: Sequence[str], shape: tuple[int, int]) -> pd.DataFrame:
-        """One row per head and document that has pairs."""
-        there = np.flatnonzero(self.own.n)
-        layer, head = np.indices(shape, dtype=np.int32).reshape(2, -1).repeat(len(there), axis=1)
-        pairs, names = self.own.n[there], np.array(documents, dtype=object)[there]
-        once = {"document": names, "pairs": pairs.astype(int), "right_baseline": self.right_baseline[there]}
-        tiled = {name: np.tile(values, shape[0] * shape[1]) for name, values in once.items()}
-        measured = {"right": self.own.hits[there].T.ravel(), "attention": (self.own.attention[there].T / pairs).ravel()}
-        frame = pd.DataFrame({"layer": layer, "head": head, **tiled, **measured}).assign(**self.said)
-        return frame[[*CELL, "document", "pairs", "right", "right_baseline", "attention"]]
-
-    def frame(self, shape: tuple[int, int]) -> pd.DataFrame:
-        """One row per head, untested."""
-        n, (name, hits) = self.own.n.sum(), self.baselines["toughest"]
-        accuracy, of_baseline = _share(self.own.hits.sum(axis=0), n), float(_share(np.nansum(hits), n))
-        layer, head = np.divmod(np.arange(len(accuracy)), shape[1])
-        measured = {
-            "accuracy": accuracy,
-            "attention": _share(self.own.attention.sum(axis=0), n),
-            "baseline": name,
-            "accuracy_baseline": of_baseline,
-            "excess": accuracy - of_baseline,
-            "accuracy_random_head": _others(accuracy.reshape(shape)).ravel(),
-        }
-        counted = {"n": int(n), "n_documents": int((self.own.n > 0).sum()), "chosen": self.chosen}
-        return pd.DataFrame({**self.said, "layer": layer, "head": head, **measured, **counted})
-
-    def row(self, left_out: Mapping[str, int]) -> dict[str, Any]:
-        """What is known of the direction as a whole."""
-        n = self.own.n.sum()
-        reasons = {**left_out, "no baseline": self.n_unscored}
-        counted = {"n_pairs": int(n) + sum(reasons.values()), "n": int(n), **reasons}
-        rules: dict[str, Any] = {}
-        for family in ("offset", "nearest"):
-            name, hits = self.baselines[family]
-            known = np.isfinite(hits)
-            rules |= {family: name, f"accuracy_{family}": float(_share(hits[known].sum(), self.own.n[known].sum()))}
-        chance = float(_share(self.own.rules[:, -1].sum(), n))
-        return {**self.said, **counted, "n_documents": int((self.own.n > 0).sum()), **rules, "chance": chance}
-
-
-def _share(hits: Any, n: float) -> Any:
+def _share(hits: Float[np.ndarray, "*cells"], n: Float[np.ndarray, "*#cells"]) -> Float[np.ndarray, "*cells"]:
     """Hits as a share; NaN of nothing."""
-    return hits / n if n else hits * np.nan
+    return np.divide(hits, n, out=np.full(hits.shape, np.nan), where=n > 0)
 
 
-def _others(accuracy: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer head"]:
+def _others(accuracy: Float[np.ndarray, "direction layer head"]) -> Float[np.ndarray, "direction layer head"]:
     """What a random other head of the same layer is expected to reach; NaN where there is none."""
-    n_heads = accuracy.shape[1]
-    others = accuracy.sum(axis=1, keepdims=True) - accuracy
+    n_heads = accuracy.shape[-1]
+    others = accuracy.sum(axis=-1, keepdims=True) - accuracy
     return others / (n_heads - 1) if n_heads > 1 else np.full(accuracy.shape, np.nan)
 
 
@@ -287,43 +188,121 @@ def tabulate(
     words: Counter[str] = Counter()
     for name, n_words in documents.items():
         words[counts.clusters[name]] += n_words
+    own = Sums.of(counts, words)
+    half = deal(words)  # the largest documents are dealt out first, each to the side with fewer words
+    second = np.array([half[name] == 1 for name in words])
+    if choosing is None:
+        chosen = np.ones((len(own.hits), own.hits.shape[2]), dtype=bool)
+        totals = np.stack([own.rules[:, each].sum(axis=1) for each in (second, ~second)])
+    else:
+        there = Sums.of(choosing, {name for name, _ in choosing.counted.sums})
+        best = there.hits.sum(axis=1).argmax(axis=1)
+        chosen = np.arange(own.hits.shape[2]) == best[:, None]
+        totals = np.stack([there.rules.sum(axis=1)] * 2)
     causal = how["attention_dir"] == "causal"
-    parts = [
-        DirectionScores.of(counts, choosing, number, words, causal=causal) for number in range(len(counts.directions))
-    ]
-    cells = pd.concat([part.frame(counts.shape) for part in parts], ignore_index=True)
-    tested = cells["chosen"].to_numpy() & (cells["n"].to_numpy() > 0)
-    cells[["low", "high", *_TESTED]] = np.nan
-    if tested.any():
-        table = ClusterTable(
-            np.concatenate([part.excess for part in parts], axis=1)[:, tested],
-            np.concatenate([np.broadcast_to(part.own.n[:, None], part.own.hits.shape) for part in parts], 1)[:, tested],
-            pd.MultiIndex.from_frame(cells.loc[tested, CELL]),
-        )
-        (found,) = claim(
-            [Measured(table, asked.min_effect, counted=True)],
-            alternative="greater",
-            correction=asked.correction,
-            alpha=asked.alpha,
-            seed=asked.seed,
-        )
-        cells.loc[tested, ["low", "high"]] = np.stack([found.interval.low, found.interval.high], axis=1)
-        for name in _TESTED:
-            cells.loc[tested, name] = getattr(found, name)
-    cells["verdict"] = [_verdict(row, asked) if row["chosen"] else None for row in cells.to_dict("records")]
-    examples = pd.concat([part.examples(list(words), counts.shape) for part in parts], ignore_index=True)
+    baselines = {each: baseline(each, counts.directions, own.rules, totals, second, causal) for each in FAMILIES}
+    toughest = baselines[TOUGHEST]
+    kept = own.only(np.isfinite(toughest[1]))
+    excess = kept.hits - np.nan_to_num(toughest[1])[..., None]
     return RelationResult(
-        # Of a large treebank there are millions of rows.
-        examples=examples.astype(dict.fromkeys([*DIRECTION, "document"], "category")),
+        examples=_examples(counts, kept, toughest[1], list(words)),
         provenance={**how, "shape": counts.shape, "n_clusters": len(words)},
-        cells=cells[[*CELL, *_COLUMNS]],
-        relations=pd.DataFrame([part.row(counts.reasons(number)) for number, part in enumerate(parts)]),
+        cells=_tested(_cells(counts, kept, toughest, chosen), excess, kept.n, asked),
+        relations=_relations(counts, own, kept, baselines),
     )
+
+
+def _labels(counts: RelationCounts) -> pd.DataFrame:
+    """One row a direction."""
+    return pd.DataFrame({name: [getattr(each, name) for each in counts.directions] for name in DIRECTION})
+
+
+def _examples(
+    counts: RelationCounts, kept: Sums, right: Float[np.ndarray, "direction document"], documents: Sequence[str]
+) -> pd.DataFrame:
+    """One row per direction, head and document that has pairs."""
+    by_cell = np.broadcast_to(kept.n[:, None] > 0, (len(kept.n), kept.hits.shape[2], len(documents)))
+    number, cell, document = by_cell.nonzero()
+    layer, head = np.indices(counts.shape, dtype=np.int32).reshape(2, -1)
+    pairs = kept.n[number, document]
+    measured = {
+        "layer": layer[cell],
+        "head": head[cell],
+        "document": np.array(documents, dtype=object)[document],
+        "pairs": pairs.astype(int),
+        "right": kept.hits[number, document, cell],
+        "right_baseline": right[number, document],
+        "attention": kept.attention[number, document, cell] / pairs,
+    }
+    rows = _labels(counts).loc[number].reset_index(drop=True).assign(**measured)
+    return rows.astype(dict.fromkeys([*DIRECTION, "document"], "category"))  # of a large treebank there are millions
+
+
+def _cells(
+    counts: RelationCounts, kept: Sums, toughest: Baseline, chosen: Bool[np.ndarray, "direction cell"]
+) -> pd.DataFrame:
+    """One row per direction and head, untested."""
+    n = kept.n.sum(axis=1)[:, None]
+    accuracy = _share(kept.hits.sum(axis=1), n)
+    of_baseline = _share(np.nansum(toughest[1], axis=1)[:, None], n)
+    layer, head = np.indices(counts.shape).reshape(2, -1)
+    measured = {
+        "layer": layer,
+        "head": head,
+        "accuracy": accuracy,
+        "attention": _share(kept.attention.sum(axis=1), n),
+        "baseline": np.array(toughest[0], dtype=object)[:, None],
+        "accuracy_baseline": of_baseline,
+        "excess": accuracy - of_baseline,
+        "accuracy_random_head": _others(accuracy.reshape(-1, *counts.shape)).reshape(accuracy.shape),
+        "n": n.astype(int),
+        "n_documents": (kept.n > 0).sum(axis=1)[:, None],
+        "chosen": chosen,
+    }
+    labels = _labels(counts)
+    rows = labels.loc[labels.index.repeat(accuracy.shape[1])].reset_index(drop=True)
+    return rows.assign(**{name: np.broadcast_to(each, accuracy.shape).ravel() for name, each in measured.items()})
+
+
+def _tested(
+    cells: pd.DataFrame,
+    excess: Float[np.ndarray, "direction document cell"],
+    n: Float[np.ndarray, "direction document"],
+    asked: AttendOptions,
+) -> pd.DataFrame:
+    """The rows with intervals, tests and verdicts, from the summed excesses of `n` pairs."""
+    tested = (cells["chosen"] & (cells["n"] > 0)).to_numpy()
+    columns = Claims.columns("excess")[1:]
+    found = cells.reindex(columns=[*cells.columns, *columns])
+    if tested.any():
+        of_cells = np.broadcast_to(n[..., None], excess.shape)
+        sums, pairs = (np.moveaxis(each, 1, 0).reshape(excess.shape[1], -1)[:, tested] for each in (excess, of_cells))
+        table = ClusterTable(sums, pairs, pd.MultiIndex.from_frame(cells.loc[tested, CELL]))
+        how: Any = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed}
+        (claims,) = claim([Measured(table, asked.min_effect, counted=True)], alternative="greater", **how)
+        found.loc[tested, columns] = claims.frame("excess")[columns].to_numpy()
+    verdicts = [_verdict(row, asked) if row["chosen"] else None for row in found.to_dict("records")]
+    named = found.rename(columns=lambda name: name.removeprefix("excess_")).assign(verdict=verdicts)
+    return named[[*CELL, *_COLUMNS]]
 
 
 def _verdict(row: Mapping[Any, Any], asked: AttendOptions) -> str:
     """Where the baseline leaves less than the minimum, an excess that is smaller says nothing about a head."""
     if row["accuracy_baseline"] > 1 - asked.min_effect:
         return "undecided"
-    numbers = (row[name] for name in ("standard_error", "p_adjusted", "p_absent", "critical", "n", "n_documents"))
-    return VERDICT[Evidence(row["excess"], asked.min_effect, *numbers).excess(asked.alpha)]
+    return VERDICT[Evidence.of(row, "excess").excess(asked.alpha)]
+
+
+def _relations(counts: RelationCounts, own: Sums, kept: Sums, baselines: Mapping[str, Baseline]) -> pd.DataFrame:
+    """What is known of each direction as a whole."""
+    n, left_out = kept.n.sum(axis=1), counts.counted.left_out
+    reasons = {each: [left_out[number, each] for number in range(len(n))] for each in REASONS}
+    reasons["no baseline"] = (own.n - kept.n).sum(axis=1).astype(int)
+    counted = {"n_pairs": n.astype(int) + np.sum(list(reasons.values()), axis=0), "n": n.astype(int), **reasons}
+    rules: dict[str, Any] = {}
+    for family in (OFFSET, NEAREST):
+        names, hits = baselines[family]
+        known = np.where(np.isfinite(hits), kept.n, 0.0).sum(axis=1)
+        rules |= {family: names, f"accuracy_{family}": _share(np.nansum(hits, axis=1), known)}
+    chance = _share(kept.rules[..., -1].sum(axis=1), n)
+    return _labels(counts).assign(**counted, n_documents=(kept.n > 0).sum(axis=1), **rules, chance=chance)

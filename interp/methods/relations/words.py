@@ -15,7 +15,7 @@ layer's pattern is turned into words as it is computed; none is kept.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,10 +45,7 @@ PARTS_OF_SPEECH = (
 
 def rule_names(*, causal: bool) -> list[str]:
     """The rules, in the order of ``rule_picks``' columns."""
-    sides = ("before",) if causal else ("before", "after", "either way")
-    nearest = [f"nearest {upos} {side}" for upos in PARTS_OF_SPEECH for side in sides]
-    edges = ["first word", MOST_TOKENS] if causal else ["first word", "last word", MOST_TOKENS]
-    return [*(f"offset {each:+d}" for each in _offsets(causal)), *edges, *nearest]
+    return list(_rules(["", ""], np.ones(2, dtype=np.int64), causal))
 
 
 def rule_picks(
@@ -58,22 +55,28 @@ def rule_picks(
 
     A causal model's first unit has nothing to look at: what stands in its row means nothing.
     """
+    return np.stack(list(_rules(upos, n_tokens, causal).values()), axis=1)
+
+
+def _rules(
+    upos: Sequence[str], n_tokens: Int[np.ndarray, " unit"], causal: bool
+) -> dict[str, Int[np.ndarray, " unit"]]:
+    """By the rule's name, the unit that it names for every unit."""
     unit = np.arange(len(upos))
     last = unit - 1 if causal else np.full(len(upos), len(upos) - 1)
-    neighbour = _beside(unit, unit - 1, last)
-    columns = [_beside(unit, unit + each, last) for each in _offsets(causal)]
-    columns.append(_beside(unit, np.zeros_like(unit), last))
-    if not causal:
-        columns.append(_beside(unit, last, last))
-    columns.append(_most_tokens(n_tokens, unit, causal))
-    for part in PARTS_OF_SPEECH:
-        columns += _nearest(np.array([each == part for each in upos]), unit, neighbour, causal)
-    return np.stack(columns, axis=1)
-
-
-def _offsets(causal: bool) -> list[int]:
     back = [-distance for distance in range(1, MOST_DISTANT + 1)]
-    return back if causal else [*back, *(-each for each in back)]
+    offsets = back if causal else [*back, *(-each for each in back)]
+    picks = {f"offset {each:+d}": _beside(unit, unit + each, last) for each in offsets}
+    picks["first word"] = _beside(unit, np.zeros_like(unit), last)
+    if not causal:
+        picks["last word"] = _beside(unit, last, last)
+    picks[MOST_TOKENS] = _most_tokens(n_tokens, unit, causal)
+    for part in PARTS_OF_SPEECH:
+        member = np.array([each == part for each in upos])
+        for side, nearest in _nearest(member, unit, _beside(unit, unit - 1, last)).items():
+            if side == "before" or not causal:
+                picks[f"nearest {part} {side}"] = nearest
+    return picks
 
 
 def _beside(
@@ -96,22 +99,15 @@ def _most_tokens(
 
 
 def _nearest(
-    member: np.ndarray, unit: Int[np.ndarray, " unit"], neighbour: Int[np.ndarray, " unit"], causal: bool
-) -> Iterator[Int[np.ndarray, " unit"]]:
-    """The nearest member before, and, where a model looks ahead, after and either way."""
-    n_units = len(unit)
-    at = np.where(member, unit, -1)
-    before = np.concatenate([[-1], np.maximum.accumulate(at)[:-1]])
-    yield np.where(before >= 0, before, neighbour)
-    if causal:
-        return
-    at = np.where(member, unit, n_units)
-    after = np.concatenate([np.minimum.accumulate(at[::-1])[::-1][1:], [n_units]])
-    yield np.where(after < n_units, after, neighbour)
-    back = np.where(before >= 0, unit - before, 2 * n_units)
-    ahead = np.where(after < n_units, after - unit, 2 * n_units)
-    either = np.where(back <= ahead, before, after)
-    yield np.where(np.minimum(back, ahead) < 2 * n_units, either, neighbour)
+    member: np.ndarray, unit: Int[np.ndarray, " unit"], neighbour: Int[np.ndarray, " unit"]
+) -> dict[str, Int[np.ndarray, " unit"]]:
+    """The nearest member on each side, and either way; the neighbour where there is none."""
+    nowhere = 2 * len(unit)  # further than any unit is from another
+    before = np.concatenate([[-nowhere], np.maximum.accumulate(np.where(member, unit, -nowhere))[:-1]])
+    after = np.concatenate([np.minimum.accumulate(np.where(member, unit, 2 * nowhere)[::-1])[::-1][1:], [2 * nowhere]])
+    either = np.where(unit - before <= after - unit, before, after)
+    sides = {"before": before, "after": after, "either way": either}
+    return {side: np.where(np.isin(found, unit), found, neighbour) for side, found in sides.items()}
 
 
 AHEAD, UNALIGNED, OUTSIDE, NO_CHOICE = "ahead", "unaligned", "outside", "no choice"
@@ -122,38 +118,44 @@ REASONS = (AHEAD, UNALIGNED, OUTSIDE, NO_CHOICE)
 class Items:
     """What heads are scored on in one window: the number of the direction, the unit that looks and those to be found.
 
-    ``rules`` says whether each rule finds one of them; ``chance`` is the share of right ones among what can be chosen;
-    ``left_out`` counts what was not scored, by (direction, reason).
+    The keys are the window's units and, where one can be chosen, the tokens of no word after them. ``allowed`` says
+    what can be chosen; ``rules`` whether each rule finds a related word, and at last by chance: the share of right
+    choices. ``left_out`` counts what was not scored, by (direction, reason).
     """
 
     direction: Int[np.ndarray, " item"]
     query: Int[np.ndarray, " item"]
-    related: Bool[np.ndarray, "item unit"]
-    rules: Bool[np.ndarray, "item rule"]
-    chance: Float[np.ndarray, " item"]
+    related: Bool[np.ndarray, "item key"]
+    allowed: Bool[np.ndarray, "item key"]
+    rules: Float[np.ndarray, "item rule"]
     left_out: Counter[tuple[int, str]]
 
 
-def items_of(window: Window, directions: Sequence[Direction], *, causal: bool, n_further: int = 0) -> Items:
-    """The items of a window; each names its direction by the number in `directions`.
-
-    `n_further` is how many tokens of no word, or the word itself, can be chosen, too.
-    """
-    kept: list[tuple[int, int, list[int]]] = []
+def items_of(window: Window, directions: Sequence[Direction], *, causal: bool, exclude: Collection[str]) -> Items:
+    """The items of a window; each names its direction by the number in `directions`."""
+    kept: list[tuple[int, int]] = []
+    related_to: list[list[int]] = []
     left_out: Counter[tuple[int, str]] = Counter()
-    n_units = window.tokens.n_units
     for number, direction in enumerate(directions):
         for pair in found(direction, window):
             if pair.query < window.first_query:
                 continue
-            query, related, reason = _units(pair, window, causal)
-            if not reason and not n_further and len(related) == (query if causal else n_units - 1):
-                reason = NO_CHOICE
+            unit, units, reason = _units(pair, window, causal)
             if reason:
                 left_out[number, reason] += 1
             else:
-                kept.append((number, query, related))
-    return _tabulated(kept, window, left_out, causal=causal, n_further=n_further)
+                kept.append((number, unit))
+                related_to.append(units)
+    direction_of, query = np.array(kept, dtype=np.int64).reshape(-1, 2).T
+    n_units = window.tokens.n_units
+    key = np.arange(n_keys(window, special="special" not in exclude))
+    related = np.array([np.isin(key, units) for units in related_to], dtype=bool).reshape(len(query), len(key))
+    allowed = (key >= n_units) | (key < np.where(causal, query, n_units)[:, None])
+    allowed[np.arange(len(query)), query] = "self" not in exclude
+    wrong = (allowed & ~related).any(axis=1)
+    left_out.update((int(number), NO_CHOICE) for number in direction_of[~wrong])
+    direction_of, query, related, allowed = (each[wrong] for each in (direction_of, query, related, allowed))
+    return Items(direction_of, query, related, allowed, _by_rule(window, query, related, allowed, causal), left_out)
 
 
 def _units(pair: Found, window: Window, causal: bool) -> tuple[int, list[int], str]:
@@ -170,31 +172,21 @@ def _units(pair: Found, window: Window, causal: bool) -> tuple[int, list[int], s
     return query, related, "" if related else AHEAD
 
 
-def _tabulated(
-    kept: Sequence[tuple[int, int, list[int]]],
+def _by_rule(
     window: Window,
-    left_out: Counter[tuple[int, str]],
-    *,
+    query: Int[np.ndarray, " item"],
+    related: Bool[np.ndarray, "item key"],
+    allowed: Bool[np.ndarray, "item key"],
     causal: bool,
-    n_further: int,
-) -> Items:
-    n_units = window.tokens.n_units
-    query = np.array([each[1] for each in kept], dtype=np.int64)
-    related = np.zeros((len(kept), n_units), dtype=bool)
-    for row, (_, _, units) in enumerate(kept):
-        related[row, units] = True
-    upos = [window.words[word].upos if word != NONE else "" for word in window.tokens.word_of_unit]
-    n_tokens = np.bincount(window.tokens.unit_of_token[window.tokens.unit_of_token != NONE], minlength=n_units)
-    picks = rule_picks(upos, n_tokens, causal=causal)[query] if kept else np.zeros((0, 0), dtype=np.int64)
-    others = query if causal else np.full(len(kept), n_units - 1)
-    return Items(
-        np.array([each[0] for each in kept], dtype=np.int64),
-        query,
-        related,
-        np.take_along_axis(related, picks, axis=1) if kept else np.zeros((0, 0), dtype=bool),
-        related.sum(axis=1) / np.maximum(others + n_further, 1),
-        left_out,
-    )
+) -> Float[np.ndarray, "item rule"]:
+    """What each rule, and at last chance, finds."""
+    if not len(query):
+        return np.zeros((0, 0))
+    tokens = window.tokens
+    upos = [window.words[word].upos if word != NONE else "" for word in tokens.word_of_unit]
+    n_tokens = np.bincount(tokens.unit_of_token[tokens.unit_of_token != NONE], minlength=tokens.n_units)
+    picks = rule_picks(upos, n_tokens, causal=causal)[query]
+    return np.column_stack([np.take_along_axis(related, picks, axis=1), related.sum(axis=1) / allowed.sum(axis=1)])
 
 
 WordAttention = Float[Tensor, "batch head query_word key_word"]
@@ -224,17 +216,32 @@ class ReadingRow:
         return self.window.tokens.ids
 
 
+def n_keys(window: Window, *, special: bool) -> int:
+    """How many key words a window has: its units and, with `special`, the tokens of no word."""
+    tokens = window.tokens
+    return tokens.n_units + (int((tokens.unit_of_token == NONE).sum()) if special else 0)
+
+
 def read_words(
     model: Any, rows: Sequence[ReadingRow], take: Callable[[int, WordAttention], None], *, special: bool = False
 ) -> None:
     """Run rows of equally many tokens, and give `take` each layer and its attention, in 32 bits or more.
 
-    Its query words are each row's ``queries``, 0 beyond their number; its key words are the row's units, and with
-    `special` the tokens of no word after them, in their order.
+    Its query words are each row's ``queries``, 0 beyond their number; its key words are each row's units and, with
+    `special`, its tokens of no word after them, in their order; 0 beyond these.
     """
     device, _ = place_of(model)
     tokens = torch.tensor([row.ids for row in rows], device=device)
-    averages, sums = _matrices(rows, special)
+    averages = torch.zeros(len(rows), max(len(row.queries) for row in rows), tokens.shape[1])
+    sums = torch.zeros(len(rows), tokens.shape[1], max(n_keys(row.window, special=special) for row in rows))
+    for number, row in enumerate(rows):
+        unit = row.window.tokens.unit_of_token
+        for at, query in enumerate(row.queries):
+            averages[number, at] = torch.from_numpy((unit == query) / (unit == query).sum())
+        alone = unit == NONE
+        key = np.where(alone, row.window.tokens.n_units + np.cumsum(alone) - 1, unit)
+        read = np.flatnonzero(special | ~alone)
+        sums[number, read, key[read]] = 1.0
     averages, sums = averages.to(device), sums.to(device)
 
     def to_words(layer: int, weights: Pattern) -> None:
@@ -242,23 +249,3 @@ def read_words(
         take(layer, chosen @ sums.to(weights.dtype)[:, None])
 
     run_patterns(model, tokens, to_words)
-
-
-def _matrices(rows: Sequence[ReadingRow], special: bool) -> tuple[Tensor, Tensor]:
-    """What averages over each query's tokens ``[batch query_word pos]``, and sums over units ``[batch pos unit]``."""
-    length = len(rows[0].ids)
-    n_units = max(row.window.tokens.n_units for row in rows)
-    without = [(row.window.tokens.unit_of_token == NONE).nonzero()[0] for row in rows]
-    width = n_units + (max(map(len, without)) if special else 0)
-    averages = torch.zeros(len(rows), max(len(row.queries) for row in rows), length)
-    sums = torch.zeros(len(rows), length, width)
-    for number, row in enumerate(rows):
-        units = torch.from_numpy(row.window.tokens.unit_of_token)
-        for at, query in enumerate(row.queries):
-            own = units == query
-            averages[number, at, own] = 1 / own.sum()
-        inside = units != NONE
-        sums[number, inside, units[inside]] = 1.0
-        if special:
-            sums[number, without[number], torch.arange(len(without[number])) + n_units] = 1.0
-    return averages, sums

@@ -8,7 +8,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from interp.interventions.erase import Eraser
-from interp.methods.erasure.erasers import Probe, Standard, Whitening, inlp, leace, majority, random_subspace
+from interp.methods.erasure.erasers import Standard, Whitening, fit_probe, inlp, leace, majority, random_subspace
 
 SHAPES = {
     "two classes": {},
@@ -47,7 +47,8 @@ def spread(x):
 
 def trained_accuracy(x, labels, before):
     """Of a probe on the data that it was trained on, in the units of the activations before."""
-    return Probe.fit(Standard.of(before), x, labels).correct(x, labels).mean()
+    units = Standard.of(before)
+    return (fit_probe(units, x, labels).predict(units(x)) == labels).mean()
 
 
 class TestLeace:
@@ -173,8 +174,9 @@ class TestInlp:
         half = np.arange(800) % 2 == 0
         eraser = inlp(x[half], labels[half], clusters[half])
         standard = Standard.of(x)
-        before = Probe.fit(standard, x[~half], labels[~half]).correct(new[half], new_labels[half]).mean()
-        after = Probe.fit(standard, eraser(x)[~half], labels[~half]).correct(eraser(new)[half], new_labels[half])
+        probe, blind = (fit_probe(standard, each[~half], labels[~half]) for each in (x, eraser(x)))
+        before = (probe.predict(standard(new[half])) == new_labels[half]).mean()
+        after = blind.predict(standard(eraser(new)[half])) == new_labels[half]
         assert before > 0.9
         assert after.mean() < 0.6
         assert 1 <= eraser.rank < 12

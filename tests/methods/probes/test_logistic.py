@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from clouds import cloud, five_folds
+from clouds import cloud, five_folds, only
 from sklearn.linear_model import LogisticRegression
 
 from interp.methods.probes.data import Target
@@ -37,7 +37,7 @@ def test_cells_and_probes_do_not_disturb_each_other():
     together = fit_logistic(torch.stack([points, other]), Target(classes, 3), problems)
     for cell, each in enumerate((points, other)):
         for number in (0, 7, 14):
-            alone = fit_logistic(each[None], Target(classes, 3), problems.take(slice(number, number + 1)))
+            alone = fit_logistic(each[None], Target(classes, 3), only(problems, number))
             np.testing.assert_allclose(together.weight[cell, number], alone.weight[0, 0], atol=1e-4)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from clouds import cloud, five_folds
+from clouds import cloud, five_folds, only
 
 from interp.methods.probes.data import Target
 from interp.methods.probes.linear import fit_logistic
@@ -43,7 +43,7 @@ def test_probes_stop_one_by_one_and_alone_they_are_the_same():
     problems = five_folds(300, [1e-4, 10.0])
     together = fit_mlp(points[None], Target(classes, 3), problems, most_epochs=60)
     for number in (0, 5, 9):
-        alone = fit_mlp(points[None], Target(classes, 3), problems.take(slice(number, number + 1)), most_epochs=60)
+        alone = fit_mlp(points[None], Target(classes, 3), only(problems, number), most_epochs=60)
         np.testing.assert_allclose(
             together.scores(points[None])[..., number], alone.scores(points[None])[..., 0], atol=1e-3
         )
