@@ -14,19 +14,23 @@
    kind, and p is at least the chance that none of these was drawn, times the number of cells where it is corrected.
    Attention and effects are the same to the last digit only if nothing that differs between clusters matters to them.
 
+Where other tests are corrected, Holm (1979) bounds the probability of any false claim, under any dependence; Benjamini
+& Hochberg (1995) bounds the expected share of false claims. A p that is NaN was not measured and is not counted.
+
 Romano & Wolf (2005), "Exact and approximate stepdown methods for multiple hypothesis testing"; Westfall & Young (1993),
 "Resampling-based multiple testing"; Schuirmann (1987) on two one-sided tests; Phipson & Smyth (2010) on the +1 that
 keeps a p from being 0.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Shaped
+from scipy.stats import false_discovery_control
 
 from interp.claims.bootstrap import (
     FEWEST_CLUSTERS,
@@ -37,9 +41,9 @@ from interp.claims.bootstrap import (
     one_thread,
     studentised,
 )
-from interp.claims.corrections import Correction, benjamini_hochberg
 from interp.claims.units import Table, UnitTable
 from interp.errors import InputError
+from interp.options import Correction
 
 Alternative = Literal["two-sided", "greater"]
 State = Literal["rise", "drop", "none", "undecided"]
@@ -162,6 +166,18 @@ def claim(
         )
         for each, side, (p, p_adjusted), (_, p_absent) in tests
     ]
+
+
+def claims_of_tasks(kind: str, measured: Mapping[str, Measured], by: Mapping[str, type], **how: Any) -> pd.DataFrame:
+    """``claim`` of the cells of each task, by its name, one below the other; `how` is for ``claim``.
+
+    Columns are ``task``, those `by` which cells are named, with their types, and those of ``Claims.frame``.
+    """
+    if not measured:
+        types = {"task": object, **by, **dict.fromkeys(Claims.columns(kind), float)}
+        return pd.DataFrame({name: pd.Series(dtype=each) for name, each in types.items()})
+    tests = zip(measured, claim(list(measured.values()), **how), strict=True)
+    return pd.concat([each.frame(kind).reset_index().assign(task=task) for task, each in tests], ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -306,3 +322,22 @@ class _Family:
             adjusted[self._order] = np.maximum(np.maximum.accumulate((self._stepwise + 1) / (self._n + 1)), least)
         ends = np.cumsum(self._sizes)[:-1]
         return list(zip(np.split(p, ends), np.split(adjusted, ends), strict=True))
+
+
+def holm(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
+    """Family-wise corrected p-values: the k-th smallest of m times ``m - k + 1``, made monotone."""
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(np.isfinite(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def benjamini_hochberg(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
+    """P-values corrected for the false discovery rate."""
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.isfinite(p)
+    if tested.any():
+        adjusted[tested] = false_discovery_control(p[tested], method="bh")
+    return adjusted

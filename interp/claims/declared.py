@@ -1,4 +1,11 @@
-"""Claims that were declared before anything was measured: the file, and what became of each claim.
+"""Which heads may be shown: those that were declared before anything was measured, or chosen on other items.
+
+Fewer hypotheses need less correction. **Chosen**: the evidence is gathered on choosing tasks first, the same tasks of
+other items. For each kind of evidence, a head and task is chosen if its raw p is at most alpha there; the exchange of
+the related word is tested if both attention and effect are chosen. On the items in question only chosen rows can be
+shown, and only these are corrected for. Absence is tested of every head; heads are ablated together as they always are.
+
+**Declared**: a file says which head is expected to get which verdict, and here is what became of each claim.
 
 .. code-block:: toml
 
@@ -24,7 +31,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Bool
 
 from interp.claims.effects import check_share
 from interp.claims.rules import ORDER, States, Verdict, completions, judge
@@ -36,6 +45,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+Chosen = Mapping[str, Bool[np.ndarray, " cell"]]
+"""By kind of evidence (``effect``, ``excess``, ``probe``, ``exchange``), the rows that may be shown; under ``absent``,
+the rows that may be absent. A key that is missing stands for all rows."""
 Outcome = Literal["confirmed", "refuted", "open"]
 THRESHOLDS = ("alpha", "min_attention", "min_effect", "min_probe")
 EXPECTED: tuple[Verdict, ...] = tuple(each for each in ORDER if each != "undecided")
@@ -95,6 +107,13 @@ class Declared:
                 raise InputError(
                     f"{self.file}: expected heads of the model (0.0 to {shape[0] - 1}.{shape[1] - 1}), got {each.name}"
                 )
+
+    def hypotheses(self, frame: pd.DataFrame) -> Chosen:
+        """The rows of `frame` that are declared; of their heads, absence on any task says whether they are specific."""
+        cells = pd.MultiIndex.from_frame(frame[["layer", "head", "task"]])
+        declared = cells.isin([(*each.head, each.task) for each in self.claims])
+        absent = cells.droplevel("task").isin([each.head for each in self.claims])
+        return {**dict.fromkeys(("effect", "excess", "probe", "exchange"), declared), "absent": absent}
 
     def outcomes(self, frame: pd.DataFrame) -> list[dict[str, str]]:
         """By claim ``head``, ``task``, ``expected``, ``verdict``, ``outcome`` and ``reason``, in the file's order.
@@ -181,3 +200,13 @@ def _check_keys(where: str, found: Mapping[str, Any], known: Sequence[str]) -> N
     for key in found:
         if key not in known:
             raise InputError(f"{where}: key {key!r} is unknown; {suggest(key, known)}")
+
+
+def choose(frame: pd.DataFrame, alpha: float) -> Chosen:
+    """The rows of the choosing tasks' frame, with raw p, that are worth a test at `alpha`, by kind of evidence.
+
+    An effect has to be chosen under both replacements.
+    """
+    kinds = ("effect", "mean_effect", "excess", "probe_excess")
+    resample, mean, excess, probe = ((frame[f"{kind}_p"] <= alpha).to_numpy() for kind in kinds)
+    return {"effect": resample & mean, "excess": excess, "exchange": resample & mean & excess, "probe": probe}

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.claims.claim import Claims, claim
+from interp.claims.claim import claims_of_tasks
 from interp.claims.effects import against_base
 from interp.claims.rules import Evidence
 
@@ -98,32 +98,17 @@ def judged_groups(
     rows = [each[names].drop_duplicates().assign(task=task) for task, each in there.items()]
     frame = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=[*names, "task"])
     for kind in KINDS:
-        tests = _tested(there, kind, min_effect, alpha / 2**step, seed)
+        own = {task: each for task, each in there.items() if each[kind].notna().any()}
+        whole = kind.endswith("together")  # the same of all heads of a set
+        if whole:
+            own = {task: each[each["head"] == each["head"].iloc[0]] for task, each in own.items()}
+        tables = {task: against_base(each, kind, ["head"], min_effect) for task, each in own.items()}
+        tests = claims_of_tasks(kind, tables, {"head": object}, alpha=alpha / 2**step, seed=seed)
         adjusted = [f"{kind}_p_adjusted", f"{kind}_p_absent"]
         tests[adjusted] = np.minimum(1.0, 2**step * tests[adjusted])
-        frame = frame.merge(tests, on=["task", "head"], how="left")
+        frame = frame.merge(tests.drop(columns="head") if whole else tests, how="left")
     minimum = frame[[f"{kind}_minimum" for kind in KINDS]].bfill(axis=1).iloc[:, 0]
     return frame.assign(member=[_member(row, alpha) for row in frame.to_dict("records")], minimum=minimum)
-
-
-def _tested(found: Mapping[str, pd.DataFrame], kind: str, min_effect: float, alpha: float, seed: int) -> pd.DataFrame:
-    """Tests of one kind over the tasks in which it was measured; those of a whole set are repeated for its heads."""
-    measured = {task: each for task, each in found.items() if each[kind].notna().any()}
-    if not measured:
-        numbers = Claims.columns(kind)
-        return pd.DataFrame(columns=["task", "head", *numbers]).astype(dict.fromkeys(numbers, float))
-    whole = kind.endswith("together")
-    tables = [
-        against_base(each[each["head"] == each["head"].iloc[0]] if whole else each, kind, ["head"], min_effect)
-        for each in measured.values()
-    ]
-    parts = []
-    for (task, each), one in zip(measured.items(), claim(tables, alpha=alpha, seed=seed), strict=True):
-        rows = one.frame(kind).reset_index()
-        if whole:
-            rows = pd.DataFrame({"head": each["head"].unique()}).merge(rows.drop(columns="head"), how="cross")
-        parts.append(rows.assign(task=task))
-    return pd.concat(parts, ignore_index=True)
 
 
 def _state(row: Mapping[str, Any], kind: str, alpha: float) -> str:
@@ -147,13 +132,10 @@ def remaining(groups: pd.DataFrame, task: str) -> list[tuple[int, int]] | None:
     return [(int(layer), int(head)) for layer, head in stay["head"].str.split(".")]
 
 
-def partners(
-    frame: pd.DataFrame, groups: pd.DataFrame, taken: Mapping[str, Sequence[tuple[int, int]]], alpha: float
-) -> pd.DataFrame:
+def partners(frame: pd.DataFrame, groups: pd.DataFrame, alpha: float) -> pd.DataFrame:
     """Who stands in for each head, what it costs to ablate them all, and what it is worth when the others are gone.
 
-    `groups` is as of ``judged_groups``, with the set that every head was in last; `taken` has, by task, the heads that
-    were ablated together at first.
+    `groups` is as of ``judged_groups``, with the set that every head was in last.
 
     Returns:
         Row by row the columns of ``PARTNER_COLUMNS`` and ``DOUBT_COLUMNS``: ``partners``, separated by spaces, and
@@ -165,11 +147,13 @@ def partners(
     """
     rows = {(row["task"], row["head"]): row for row in groups.to_dict("records")}
     members = {task: list(own.loc[own["member"] == "yes", "head"]) for task, own in groups.groupby("task")}
+    able = could(frame) & frame["mean_state"].isin(_UNMISSED)
+    as_others = able & (able.groupby(frame["task"]).transform("sum") > 1)
     found = []
-    for each, is_alone in zip(frame.to_dict("records"), _left_out(frame, taken), strict=True):
+    for each, is_one_of_several in zip(frame.to_dict("records"), as_others, strict=True):
         task, name = each["task"], f"{each['layer']}.{each['head']}"
         row = rows.get((task, name))
-        said: dict[str, Any] = {"caveat": ALONE} if is_alone else {}
+        said: dict[str, Any] = {"caveat": ALONE} if row is None and is_one_of_several else {}
         member = "" if row is None else row["member"]
         if row is not None and each["mean_state"] == "none":
             others = [other for other in members[task] if other != name]
@@ -184,14 +168,6 @@ def partners(
     return pd.DataFrame(
         [{**texts, **each} for each in found], columns=[*PARTNER_COLUMNS, *DOUBT_COLUMNS], index=frame.index
     )
-
-
-def _left_out(frame: pd.DataFrame, taken: Mapping[str, Sequence[tuple[int, int]]]) -> pd.Series:
-    """Heads that could do the work, as others could, and were not ablated together with them."""
-    able = could(frame) & frame["mean_state"].isin(_UNMISSED)
-    cells = zip(frame["task"], frame["layer"], frame["head"], strict=True)
-    left = [(layer, head) not in taken.get(task, ()) for task, layer, head in cells]
-    return able & np.array(left, dtype=bool) & (able.groupby(frame["task"]).transform("sum") > 1)
 
 
 def _group(row: Mapping[str, Any], others: Sequence[str]) -> dict[str, Any]:

@@ -109,14 +109,9 @@ class Evidence:
         return self.effect(alpha) if self.measured else "not testable"
 
     def excess(self, alpha: float) -> Literal["shown", "none", "not testable", "undecided"]:
-        """Judge an excess, which only counts above 0."""
-        if not self.measured:
-            return "not testable"
-        if not self.decidable:
-            return "undecided"
-        if self.p_adjusted <= alpha:
-            return "shown"
-        return "none" if self.p_absent <= alpha else "undecided"
+        """Judge an excess, which is tested for being above 0 alone."""
+        state = self.exchange(alpha)
+        return "shown" if state == "drop" or state == "rise" else state
 
     def representation(self, *, selective: bool, has_room: bool, alpha: float) -> RepresentationState:
         """Judge a probe's excess over its toughest control.
@@ -124,11 +119,9 @@ class Evidence:
         `selective` is whether its selectivity is shown to be above 0, `has_room` whether the control can be exceeded by
         the minimum.
         """
-        state = self.excess(alpha)
         if self.measured and not self.decidable:
             return "undecided"
-        if not has_room or state == "not testable":
-            return "not testable"
+        state = self.excess(alpha) if has_room else "not testable"
         if state == "shown":
             return "carried" if selective else "undecided"
         return state
@@ -227,51 +220,52 @@ class States:
     probed: bool = True  # whether the feature was probed for
     replacements: tuple[EffectState, ...] = ()  # effect by resample and by the mean; empty if both are ``effect``
 
+    @property
+    def carries(self) -> RepresentationState:
+        """The representation; nothing is lacking where the task names no feature."""
+        return self.representation if self.has_feature else "carried"
+
+
+RULES: tuple[tuple[Mapping[str, object], Verdict, str], ...] = (
+    ({"effect": "rise"}, "opposes", ""),
+    ({"effect": "disagree"}, "undecided", DISAGREE),
+    ({"effect": "undecided", "attention": "shown"}, "undecided", "attention is shown, the effect is undecided"),
+    ({"effect": "undecided", "attention": "none"}, "undecided", "the effect is undecided"),
+    (
+        {"effect": "undecided", "attention": "not testable"},
+        "undecided",
+        "attention is not testable, the effect is undecided",
+    ),
+    ({"effect": "undecided"}, "undecided", "attention and effect are undecided"),
+    # What follows is of a drop.
+    ({"specificity": "general"}, "general", ""),
+    ({"attention": "none"}, "causal, by another route", ""),
+    ({"attention": "not testable"}, "causal", "attention is not testable"),
+    ({"attention": "undecided"}, "needed", "where it looks is undecided"),
+    ({"exchange": "none"}, "causal, by another route", UNRELATED["none"]),
+    ({"exchange": "rise"}, "causal, by another route", UNRELATED["rise"]),
+    ({"exchange": "undecided"}, "needed", "whether what it reads at the related word turns the answer is undecided"),
+    ({"exchange": "not testable"}, "attends and causal", NO_EXCHANGE),
+    ({"specificity": "undecided"}, "attends and causal", "whether its effect is about this task is undecided"),
+    ({"carries": "none"}, "attends and causal", "the feature cannot be read there beyond its controls"),
+    ({"carries": "undecided"}, "attends and causal", "the probe is undecided"),
+    ({"carries": "not testable", "probed": False}, "attends and causal", NOT_PROBED),
+    ({"carries": "not testable"}, "attends and causal", "whether the feature can be read there is not testable"),
+    ({"specificity": "specific"}, "tracks", ""),
+    ({}, "tracks", FEW_TASKS),
+)
+"""States, the verdict and its reason, of a head whose effect is not none; the first rule that holds is taken."""
+
 
 def judge(states: States) -> tuple[Verdict, str]:
     """The verdict on a head of a model that can do the task, and the reason where there is one to tell."""
     if states.partners and states.effect not in ("drop", "rise"):
         return "redundant", ""
-    if states.effect == "rise":
-        return "opposes", ""
-    if states.effect == "drop":
-        return _of_a_drop(states)
     if states.effect == "none":
         return _without_effect(states)
-    if states.effect == "disagree":
-        return "undecided", DISAGREE
-    return "undecided", {
-        "shown": "attention is shown, the effect is undecided",
-        "none": "the effect is undecided",
-        "not testable": "attention is not testable, the effect is undecided",
-        "undecided": "attention and effect are undecided",
-    }[states.attention]
-
-
-def _of_a_drop(states: States) -> tuple[Verdict, str]:
-    if states.specificity == "general":
-        return "general", ""
-    if states.attention == "none":
-        return "causal, by another route", ""
-    if states.attention == "not testable":
-        return "causal", "attention is not testable"
-    if states.attention == "undecided":
-        return "needed", "where it looks is undecided"
-    if states.exchange in UNRELATED:
-        return "causal, by another route", UNRELATED[states.exchange]
-    if states.exchange == "undecided":
-        return "needed", "whether what it reads at the related word turns the answer is undecided"
-    if states.exchange == "not testable":
-        return "attends and causal", NO_EXCHANGE
-    if states.specificity == "undecided":
-        return "attends and causal", "whether its effect is about this task is undecided"
-    if states.has_feature and states.representation != "carried":
-        return "attends and causal", {
-            "none": "the feature cannot be read there beyond its controls",
-            "not testable": "whether the feature can be read there is not testable" if states.probed else NOT_PROBED,
-            "undecided": "the probe is undecided",
-        }[states.representation]
-    return "tracks", "" if states.specificity == "specific" else FEW_TASKS
+    holds = (rule for rule in RULES if all(getattr(states, name) == state for name, state in rule[0].items()))
+    _, verdict, reason = next(holds)
+    return verdict, reason
 
 
 def _without_effect(states: States) -> tuple[Verdict, str]:

@@ -122,7 +122,7 @@ def toughest(
     """
     rules = candidates(examples)
     n_examples, n_cells, n_keys = weights.shape
-    keys, related = Keys.of(examples, n_keys, special), related_mask(examples, n_keys)
+    keys, related = Keys.of(examples, n_keys, special), marked([each.related for each in examples], n_keys)
     _, template = np.unique([each.example.template for each in examples], return_inverse=True)
     by_head = weights.transpose(0, 2, 1).reshape(n_examples * n_keys, n_cells)
     excess = np.zeros((len(rules), n_cells))
@@ -131,11 +131,6 @@ def toughest(
         share = _shares(~np.isnan(mask[:, 0]), template)
         excess[number] = ((related - np.nan_to_num(mask)) * share[:, None]).ravel() @ by_head
     return [rules[least] for least in excess.argmin(axis=0)]
-
-
-def related_mask(examples: Sequence[EncodedExample], n_keys: int) -> Float[np.ndarray, "example key_pos"]:
-    """1 at the related word."""
-    return marked([each.related for each in examples], n_keys)
 
 
 def _shares(

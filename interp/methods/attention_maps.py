@@ -111,20 +111,19 @@ def attention_maps(model: Any, tasks: Sequence[Task], heads: pd.DataFrame) -> pd
     the drop; ``example`` is its number in the task; ``is_query`` says of a key that it is the position that is scored.
     Tasks that attention cannot test have no rows.
     """
-    rows: list[dict[str, Any]] = []
+    parts = []
     for task in tasks:
         chosen = _sentences(task)
         if not chosen:
             continue
-        top = _top(heads[heads["task"] == task.name])
+        top = _top(heads[heads["task"] == task.name])[["task", "layer", "head", "verdict"]]
         places = list(zip(top["layer"], top["head"], strict=True))
         drawn = patterns(model, [encoded for _, encoded in chosen], places)
-        for (rank, (_, head)), of_head in zip(enumerate(top.iterrows(), start=1), drawn, strict=True):
-            labels = {"task": task.name, "rank": rank, **head[["layer", "head", "verdict"]].to_dict()}
+        for (rank, head), of_head in zip(enumerate(top.to_dict("records"), start=1), drawn, strict=True):
             for (number, encoded), pattern in zip(chosen, of_head, strict=True):
-                shown = {**labels, "example": number, "text": encoded.example.text}
-                rows += [{**shown, **pair} for pair in _pairs(model, encoded, pattern)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+                shown = {**head, "rank": rank, "example": number, "text": encoded.example.text}
+                parts.append(_pairs(model, encoded, pattern).assign(**shown))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _top(heads: pd.DataFrame) -> pd.DataFrame:
@@ -143,27 +142,22 @@ def _sentences(task: Task) -> list[tuple[int, EncodedExample]]:
     return ranked[:SENTENCES]
 
 
-def _pairs(model: Any, encoded: EncodedExample, pattern: np.ndarray) -> list[dict[str, Any]]:
+def _pairs(model: Any, encoded: EncodedExample, pattern: np.ndarray) -> pd.DataFrame:
     """Every query and key of one sentence up to the scored query."""
     scored, tokens = query_of(encoded), encoded.prompt + encoded.right
-    distractors = {position for each in encoded.distractors.values() for position in each}
-    keys = [
-        {
-            "token": _text(model, tokens[key]),
-            "is_query": key == scored,
-            "is_related": key in encoded.related,
-            "is_distractor": key in distractors,
-        }
-        for key in range(scored + 1)
-    ]
-    queries = range(scored + 1) if scored < LONGEST_WHOLE else (scored,)
-    return [
-        {"query_pos": query, "key_pos": key, "weight": float(pattern[query, key]), **keys[key]}
-        for query in queries
-        for key in range(query + 1)
-    ]
-
-
-def _text(model: Any, token: int) -> str:
     tokenizer = getattr(model, "tokenizer", None)
-    return f"#{token}" if tokenizer is None else str(tokenizer.decode([token]))
+    texts = [f"#{each}" if tokenizer is None else str(tokenizer.decode([each])) for each in tokens]
+    distractors = {position for each in encoded.distractors.values() for position in each}
+    query, key = np.tril_indices(scored + 1)
+    if scored >= LONGEST_WHOLE:
+        query, key = query[query == scored], key[query == scored]
+    columns = {
+        "query_pos": query,
+        "key_pos": key,
+        "token": [texts[each] for each in key],
+        "weight": pattern[query, key].astype(float),
+        "is_query": key == scored,
+        "is_related": np.isin(key, encoded.related),
+        "is_distractor": np.isin(key, list(distractors)),
+    }
+    return pd.DataFrame(columns)

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from interp.interventions.hooked_runs import run_plainly
-from interp.interventions.rows import batches, task_rows
+from interp.interventions.rows import batches, example_labels, task_rows
 from interp.methods.task_arguments import require_prediction
 from interp.model.devices import documented
 from interp.tasks.task import Task
@@ -30,14 +29,7 @@ def behaviour(model: Any, task: Task) -> pd.DataFrame:
     """
     require_prediction(model, task)
     outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
-    labels = [
-        {
-            "unit": number,
-            "counterfactual": example is not unit.item,
-            "cluster": unit.cluster,
-            "template": example.example.template,
-        }
-        for number, unit in enumerate(task.units)
-        for example in unit.examples
-    ]
-    return pd.DataFrame(labels).assign(example=np.arange(len(labels)), value=outcome.value, correct=outcome.correct)
+    counterfactual = [example is not unit.item for unit in task.units for example in unit.examples]
+    labels = pd.DataFrame(example_labels(task)).assign(counterfactual=counterfactual)
+    labels = labels[["unit", "counterfactual", "cluster", "template", "example"]]
+    return labels.assign(value=outcome.value, correct=outcome.correct)

@@ -6,30 +6,29 @@
    family of tests, and their order under two kinds is compared by Kendall's tau-b. A positional mean needs positions
    that mean the same, a resample reference examples of the same length: a kind that the task cannot provide is left
    out with its reason.
-3. Patching, and what is taken out (``card_patching.py``); circuits (``card_circuits.py``).
+3. Patching, what is taken out, and circuits (``card_patching.py``).
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from interp.claims.bootstrap import Intervals, cluster_bootstrap
+from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.sweep import Progress
-from interp.methods.card_circuits import COLUMNS as CIRCUITS
-from interp.methods.card_circuits import circuits
-from interp.methods.card_patching import FEATURE, PATHS, POSITIONS, feature_there, feeds, positions, readers, some_units
+from interp.methods import card_patching
 from interp.methods.dossier import HeadsReport
-from interp.methods.grid import part_of
-from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
+from interp.methods.grid import complete, part_of
+from interp.methods.replacements_compared import REPLACEMENTS as KINDS
+from interp.methods.replacements_compared import compare_replacements
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.model.weights import hash_of_values
@@ -47,10 +46,9 @@ REPLACEMENTS = (
     *("rank", "n_heads", "n_units", "n_clusters", "reason"),
 )
 AGREEMENT = ("first", "second", "kendall", "low", "high", "spearman", "n_cells")
-KINDS: tuple[ReplacementName, ...] = get_args(ReplacementName)
 FRAMES: Mapping[str, tuple[str, ...]] = {
-    **{"halves": HALVES, "replacements": REPLACEMENTS, "agreement": AGREEMENT, "positions": POSITIONS},
-    **{"feeds": PATHS, "readers": PATHS, "feature": FEATURE, "circuits": CIRCUITS},
+    **{"halves": HALVES, "replacements": REPLACEMENTS, "agreement": AGREEMENT},
+    **card_patching.FRAMES,
 }
 """The measured tables of a card, with their columns after ``task``."""
 Parts = Mapping[str, pd.DataFrame]
@@ -58,6 +56,8 @@ MOST_COMPARED = 100
 """Units of a task on which kinds of replacement are compared, of all heads, and words are patched."""
 STEPS = 100
 """Steps of the progress of each task, and of each of its sweeps."""
+NOT_ABLE = "the unablated model is not shown to be above chance, so there is no answer to carry"
+Found = TypeVar("Found")
 
 
 def of_head(frame: pd.DataFrame, head: Head) -> pd.DataFrame:
@@ -84,72 +84,52 @@ def gather_parts(
         KeyboardInterrupt: A sweep was interrupted.
     """
     asked = asked_of(report)
-    some = some_units(task, MOST_COMPARED, asked.seed)
-    steps = [part_of(progress, number, 1 + len(heads), STEPS) for number in range(1 + len(heads))]
-    compared, reasons = None, dict[str, str]()
-    with _measuring(reasons, "replacements", "agreement"):
-        compared = compare_kinds(model, some, asked, steps[0])
+    seed, some = asked.seed, card_patching.some_units(task, MOST_COMPARED, asked.seed)
+    first, *steps = (part_of(progress, number, 1 + len(heads), STEPS) for number in range(1 + len(heads)))
+    compared = _or_reason(partial(compare_kinds, model, some, heads, asked, first))
     able = not report.tasks.set_index("task").loc[task.name, "base_low"] <= 0  # an unknown interval says nothing
     parts = {}
-    for head, step in zip(heads, steps[1:], strict=True):
+    for head, step in zip(heads, steps, strict=True):
         row = of_head(report.summary(), head).set_index("task", drop=False).loc[task.name]
         examples = of_head(report.examples[report.examples["task"] == task.name], head)
-        found, own = {"halves": halves(examples, row, seed=asked.seed)}, dict(reasons)
-        if compared is not None:
-            found |= {"replacements": compared.of(head, asked.seed), "agreement": compared.agreement}
-        how: Any = {"seed": asked.seed, "reads": row["representation"] == "carried", "able": able, "progress": step}
-        found |= _patched(model, head, task, own, max_units=max_units, **how)
-        parts[head] = _complete(found, own, task.name)
+        one, two, three = (part_of(step, number, 3, STEPS) for number in range(3))
+        reads = row["representation"] == "carried"
+        measures: dict[str, Callable[[], pd.DataFrame]] = {
+            "positions": partial(card_patching.positions, model, head, some, seed=seed, progress=one),
+            "feature": partial(card_patching.feature_there, model, head, some, reads=reads, seed=seed),
+            "circuits": partial(card_patching.circuits, model, head, task),
+        }
+        if able:
+            few: Any = {"max_units": max_units, "seed": seed}
+            measures["feeds"] = partial(card_patching.feeds, model, head, task, **few, progress=two)
+            measures["readers"] = partial(card_patching.readers, model, head, task, **few, progress=three)
+        found: dict[str, pd.DataFrame | str] = {"halves": halves(examples, row, seed=seed)}
+        found |= dict.fromkeys(("replacements", "agreement"), compared) if isinstance(compared, str) else compared[head]
+        found |= {"feeds": NOT_ABLE, "readers": NOT_ABLE}
+        found |= {name: _or_reason(measure) for name, measure in measures.items()}
+        parts[head] = _tables(found, task.name)
     return parts
 
 
-def _patched(
-    model: Any,
-    head: Head,
-    task: Task,
-    reasons: dict[str, str],
-    *,
-    max_units: int,
-    seed: int,
-    reads: bool,
-    able: bool,
-    progress: Progress | None,
-) -> dict[str, pd.DataFrame]:
-    """What is run for one head alone: whose feature a probe `reads`, on a task that the model is `able` to do."""
-    found: dict[str, pd.DataFrame] = {}
-    some, few = some_units(task, MOST_COMPARED, seed), {"max_units": max_units, "seed": seed}
-    steps = [part_of(progress, number, 3, STEPS) for number in range(3)]
-    with _measuring(reasons, "positions"):
-        found["positions"] = positions(model, head, some, seed=seed, progress=steps[0])
-    with _measuring(reasons, "feeds", "readers"):
-        if not able:
-            raise InputError("the unablated model is not shown to be above chance, so there is no answer to carry")
-        found["feeds"] = feeds(model, head, task, **few, progress=steps[1])
-        found["readers"] = readers(model, head, task, **few, progress=steps[2])
-    with _measuring(reasons, "feature"):
-        found["feature"] = feature_there(model, head, some, reads=reads, seed=seed)
-    with _measuring(reasons, "circuits"):
-        found["circuits"] = circuits(model, head, task)
-    return found
-
-
-@contextmanager
-def _measuring(reasons: dict[str, str], *names: str) -> Iterator[None]:
-    """Keep the reason where parts are refused."""
+def _or_reason(measure: Callable[[], Found]) -> Found | str:
+    """What is measured, or why it is refused."""
     try:
-        yield
+        return measure()
     except NoRoomError:  # which may pass
         raise
     except InputError as error:
-        reasons.update(dict.fromkeys(names, str(error)))
+        return str(error)
 
 
-def _complete(found: Parts, reasons: Mapping[str, str], task: str) -> Parts:
-    """All frames, with the task; those that are missing are empty."""
-    empty = {name: pd.DataFrame(columns=list(columns)) for name, columns in FRAMES.items()}
-    frames = {name: of_task(frame, task) for name, frame in (empty | dict(found)).items()}
-    rows = [(task, *each) for each in reasons.items()]
-    return {**frames, "left_out": pd.DataFrame(rows, columns=["task", "part", "reason"])}
+def _tables(found: Mapping[str, pd.DataFrame | str], task: str) -> Parts:
+    """Every table of ``FRAMES`` with the task, empty where there is a reason, and ``left_out``."""
+    tables = {name: found[name] for name in FRAMES}
+    reasons = [(task, name, each) for name, each in tables.items() if isinstance(each, str)]
+    frames = {
+        name: of_task(pd.DataFrame(columns=list(FRAMES[name])) if isinstance(each, str) else each, task)
+        for name, each in tables.items()
+    }
+    return {**frames, "left_out": pd.DataFrame(reasons, columns=["task", "part", "reason"])}
 
 
 def of_task(frame: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -159,14 +139,18 @@ def of_task(frame: pd.DataFrame, task: str) -> pd.DataFrame:
     return frame
 
 
-def share_of_base(effects: UnitTable, base: UnitTable, *, seed: int) -> Intervals:
-    """Effects as shares of the base run's mean: a ratio of means with its 95 % cluster bootstrap, by cell.
+def share_of_base(examples: pd.DataFrame, by: Sequence[str], seed: int) -> pd.DataFrame:
+    """Effects as a ``share`` of the base run's mean: a ratio of means with its 95 % cluster bootstrap, by cell.
 
     NaN where the base run is not shown to be above 0: a share of nothing says nothing.
     """
+    effects, base = (UnitTable.from_frame(examples, name, by=by) for name in ("effect", "base"))
     ratio = cluster_bootstrap(effects, per=base, seed=seed)
     nothing = cluster_bootstrap(base, seed=seed).low <= 0  # an interval that is not known says nothing about it
-    return Intervals(*(np.where(nothing, np.nan, each) for each in (ratio.estimate, ratio.low, ratio.high)))
+    shares = {"share": ratio.estimate, "share_low": ratio.low, "share_high": ratio.high}
+    columns = {name: np.where(nothing, np.nan, each) for name, each in shares.items()}
+    columns |= {"base": estimates(base), "n_units": effects.n_units, "n_clusters": effects.n_clusters}
+    return pd.DataFrame(columns, index=effects.cells)
 
 
 def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int) -> pd.DataFrame:
@@ -174,13 +158,9 @@ def shares(examples: pd.DataFrame, row: pd.Series, *, minimum: float, seed: int)
 
     `examples` and `row` are the dossier's of this head and task; `minimum` is the smallest share that counts.
     """
-    effects, base = (UnitTable.from_frame(examples, name, by=CELL) for name in ("effect", "base"))
-    share = share_of_base(effects, base, seed=seed)
-    found = {name: row[name] for name in ("metric", "effect", "effect_low", "effect_high")}
-    found |= {"base": float(estimates(base)[0]), "minimum": minimum}
-    found |= {"share": share.estimate[0], "share_low": share.low[0], "share_high": share.high[0]}
-    found |= {"n_units": int(effects.n_units[0]), "n_clusters": int(effects.n_clusters[0])}
-    return pd.DataFrame([found])[list(SHARES)]
+    known = {name: row[name] for name in ("metric", "effect", "effect_low", "effect_high")}
+    found = share_of_base(examples, CELL, seed).assign(minimum=minimum, **known)
+    return found.reset_index()[list(SHARES)]
 
 
 def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame:
@@ -195,81 +175,51 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
         clusters = sorted(measured["cluster"].unique())
         if len(clusters) < 2:
             continue
-        first = np.random.default_rng(seed).permutation(clusters)[: len(clusters) // 2]
+        first = measured["cluster"].isin(np.random.default_rng(seed).permutation(clusters)[: len(clusters) // 2])
         sign, minimum = np.sign(row["effect"]) if evidence == "effect" else 1.0, row[f"min_{evidence}"]
-        for half, inside in ((1, True), (2, False)):
-            table = UnitTable.from_frame(measured[measured["cluster"].isin(first) == inside], column, by=CELL)
+        for half, rows_of in ((1, first), (2, ~first)):
+            table = UnitTable.from_frame(measured[rows_of], column, by=CELL)
             found = cluster_bootstrap(table, seed=seed)
-            estimate, low, high = (float(each[0]) for each in (found.estimate, found.low, found.high))
-            passes = bool(sign * estimate >= minimum)
+            (estimate,), (low,), (high,) = (each.tolist() for each in (found.estimate, found.low, found.high))
             counts = (int(table.n_units[0]), int(table.n_clusters[0]))
-            rows.append((evidence, half, estimate, low, high, minimum, passes, *counts))
+            rows.append((evidence, half, estimate, low, high, minimum, bool(sign * estimate >= minimum), *counts))
     return pd.DataFrame(rows, columns=list(HALVES))
 
 
-@dataclass(frozen=True)
-class Compared:
-    """All heads under all kinds of replacement on one task; `refused` has the kinds that it cannot provide, and why."""
+def compare_kinds(
+    model: Any, task: Task, heads: Sequence[Head], asked: HeadsOptions, progress: Progress | None = None
+) -> dict[Head, Parts]:
+    """Of each head ``replacements``, one row a kind, and ``agreement``, which is of all heads of the model.
 
-    comparison: ReplacementComparison
-    agreement: pd.DataFrame
-    effects: pd.DataFrame
-    refused: Mapping[ReplacementName, str]
-
-    def of(self, head: Head, seed: int) -> pd.DataFrame:
-        """A head under every kind, one row a kind, columns ``REPLACEMENTS``.
-
-        ``p_adjusted`` is family-wise over the heads, ``rank`` 1 the largest drop of the model's ``n_heads``; a kind
-        that is refused has NaN and its ``reason``.
-        """
-        examples = of_head(self.comparison.examples, head)
-        effects, base = (UnitTable.from_frame(examples, name, by=("replacement",)) for name in ("effect", "base"))
-        share = share_of_base(effects, base, seed=seed)
-        columns = {"share": share.estimate, "share_low": share.low, "share_high": share.high}
-        own = of_head(self.effects, head).set_index("replacement").join(pd.DataFrame(columns, index=effects.cells))
-        frame = own.reindex(list(KINDS)).rename_axis("replacement").reset_index()
-        return frame.assign(reason=[self.refused.get(kind, "") for kind in KINDS])[list(REPLACEMENTS)]
-
-
-def compare_kinds(model: Any, task: Task, asked: HeadsOptions, progress: Progress | None = None) -> Compared:
-    """Every head under every kind of replacement that the task can provide.
+    ``p_adjusted`` is family-wise over the heads, ``rank`` 1 the largest drop of the model's ``n_heads``; a kind that
+    the task cannot provide has NaN and its ``reason``.
 
     Raises:
         InputError: Fewer than two kinds are possible.
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
-
-    def compare(kinds: Any) -> ReplacementComparison:
-        how: Any = {"replacements": kinds, "min_effect": asked.min_effect, "alpha": asked.alpha}
-        return compare_replacements(model, task, **how, seed=asked.seed, draws=asked.draws, progress=progress)
-
-    refused: dict[ReplacementName, str] = {}
-    try:
-        found = compare(KINDS)
-    except NoRoomError:
-        raise
-    except InputError:
-        refused = _refused(model, task, asked.seed)
-        if not refused or len(KINDS) - len(refused) < 2:
-            raise
-        found = compare([each for each in KINDS if each not in refused])
-    if not found.provenance["complete"]:
-        raise KeyboardInterrupt
-    effects = found.summary()
-    by_kind = effects.groupby("replacement")["effect"]
-    effects = effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
-    return Compared(found, found.agreement()[list(AGREEMENT)], effects, refused)
-
-
-def _refused(model: Any, task: Task, seed: int) -> dict[ReplacementName, str]:
-    """The kinds that the task cannot provide, with the reason."""
     refused: dict[ReplacementName, str] = {}
     for kind in KINDS:
         try:
-            make_replacement(kind, model, task, sites=[Site("z", 0)], draws=1, seed=seed)
+            make_replacement(kind, model, task, sites=[Site("z", 0)], draws=1, seed=asked.seed)
         except InputError as error:
             refused[kind] = str(error)
-    return refused
+    possible = [kind for kind in KINDS if kind not in refused]
+    if len(possible) < 2:
+        raise InputError(*list(refused.values())[:1])
+    how: Any = {name: getattr(asked, name) for name in ("min_effect", "alpha", "seed", "draws")}
+    compared = complete(compare_replacements(model, task, replacements=possible, **how, progress=progress))
+    effects, agreement = compared.summary(), compared.agreement()[list(AGREEMENT)]
+    by_kind = effects.groupby("replacement")["effect"]
+    effects = effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
+    found: dict[Head, Parts] = {}
+    for head in heads:
+        ratios = share_of_base(of_head(compared.examples, head), ("replacement",), asked.seed)
+        own = of_head(effects, head).set_index("replacement").join(ratios[["share", "share_low", "share_high"]])
+        frame = own.reindex(list(KINDS)).rename_axis("replacement").reset_index()
+        frame["reason"] = [refused.get(kind, "") for kind in KINDS]
+        found[head] = {"replacements": frame[list(REPLACEMENTS)], "agreement": agreement}
+    return found
 
 
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:

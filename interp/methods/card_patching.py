@@ -1,4 +1,4 @@
-"""Where one head's work passes on a task: direct paths into it and out of it, words, and what it holds at one place.
+"""One head on one task: direct paths into it and out of it, words, what it holds at one place, and its circuits.
 
 1. **Paths**: every component before the head into its queries, keys and values (``feeds``), and the head into every
    later head, MLP and the logits (``readers``). Each is denoised by itself with MLPs frozen, so that a path is one
@@ -7,17 +7,22 @@
 3. **Feature**: its values at the related word replaced by their mean over all positions of the reference examples
    (not testable where heads share their values); and, where a probe reads the task's feature, LEACE beside erasing as
    many random directions. They describe: a verdict rests on exchanging the word (``word_exchange.py``) and on ablation.
+4. **Circuits** of the weights alone (``residual/circuits.py`` says what these leave out): to which of the task's tokens
+   the commonest queries give the largest scores (QK), and which of their logits the commonest related words raise and
+   lower (OV). Among the whole vocabulary, tokens that training hardly ever showed would come first.
 
 Goldowsky-Dill et al. (2023), "Localizing model behavior with path patching"; Geva et al. (2023), "Dissecting recall of
 factual associations", who block the attention instead: then what is left of it grows; Belrose et al. (2023), "LEACE".
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from interp.errors import InputError
 from interp.interventions.intervention import Cell, Intervention, heads_at
@@ -36,12 +41,22 @@ from interp.methods.task_arguments import as_pairs
 from interp.model.loading.bridge import require_ours
 from interp.model.sites import Site
 from interp.options import Head
-from interp.tasks.task import Task, Unit
+from interp.residual.circuits import ov_circuit, qk_circuit
+from interp.residual.readout import token_texts
+from interp.tasks.task import Task
 
 PATHS = (
     *("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
     *("n_units", "n_clusters"),
 )
+POSITIONS = (
+    *("position", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
+    *("n_changed", "n_examples", "n_units", "n_clusters"),
+)
+FEATURE = ("what", "effect", "low", "high", "n_units", "n_clusters")
+CIRCUITS = ("word", "role", "n_examples", "circuit", "place", "token", "text", "score")
+FRAMES = {"positions": POSITIONS, "feeds": PATHS, "readers": PATHS, "feature": FEATURE, "circuits": CIRCUITS}
+"""The columns of what each function measures."""
 
 
 def feeds(
@@ -71,32 +86,21 @@ def some_units(task: Task, most: int, seed: int) -> Task:
     """The task with at most `most` of its units, drawn from its templates in turn."""
     if len(task.units) <= most:
         return task
-    order = np.random.default_rng(seed).permutation(len(task.units))
-    by_template: dict[str, list[Unit]] = {}
-    for number in order:
-        unit = task.units[number]
-        by_template.setdefault(unit.item.example.template, []).append(unit)
-    rounds = range(max(map(len, by_template.values())))
-    in_turn = [units[each] for each in rounds for units in by_template.values() if each < len(units)]
-    return replace(task, units=tuple(in_turn[:most]))
+    drawn = np.random.default_rng(seed).permutation(len(task.units))
+    templates = pd.Series([task.units[number].item.example.template for number in drawn])
+    turn, place = templates.groupby(templates).cumcount(), pd.factorize(templates)[0]
+    return replace(task, units=tuple(task.units[number] for number in drawn[np.lexsort((place, turn))[:most]]))
 
 
 def _measured_paths(
     model: Any, task: Task, paths: Sequence[Sequence[str]], max_units: int, seed: int, progress: Progress | None
 ) -> pd.DataFrame:
     given = some_units(as_pairs(task, model, n=None, seed=seed), max_units, seed)
-    result = path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress)
-    complete(result)
+    result = complete(path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress))
     found = result.estimates().merge(result.normalised(), on=list(result.labels))
     last = found["receiver"].str.split(".").str[-1]
     found["reads"] = last.where(~found["receiver"].str.startswith("mlp"), "mlp")
     return found.sort_values("effect", key=abs, ascending=False, kind="stable", ignore_index=True)[list(PATHS)]
-
-
-POSITIONS = (
-    *("position", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
-    *("n_changed", "n_examples", "n_units", "n_clusters"),
-)
 
 
 def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progress | None = None) -> pd.DataFrame:
@@ -122,9 +126,6 @@ def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progre
     queries = {each.query == each.critical for each in given.examples}
     found["position"] = found["position"].replace({"last": "query"} if queries == {True} else {})
     return found[list(POSITIONS)]
-
-
-FEATURE = ("what", "effect", "low", "high", "n_units", "n_clusters")
 
 
 def feature_there(model: Any, head: Head, task: Task, *, reads: bool, seed: int) -> pd.DataFrame:
@@ -162,3 +163,38 @@ def _has_values_by_head(model: Any) -> bool:
     """Whether the model shows each head's own values."""
     known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
     return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)
+
+
+def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: int = 5) -> pd.DataFrame:
+    """What a head looks for from the commonest queries, and what it writes of the commonest related words.
+
+    One row a word and listed token, the strongest first, columns ``CIRCUITS``: the ``word`` (``#id`` without a
+    tokenizer), its ``role`` (``query`` or ``related``), in how many examples it has it, the ``circuit`` (``looks for``,
+    ``raises``, ``lowers``), ``place`` (from 0), ``token``, ``text``, and ``score``: the attention score less its mean
+    over the task's tokens, or the logit less its mean over the vocabulary (times the last norm's scale).
+    """
+    require_ours(model, "circuits")
+    rows = [(each, each.prompt + each.right + each.wrong) for each in task.examples]
+    queries = Counter(tokens[each.query] for each, tokens in rows if each.query is not None)
+    related = Counter(tokens[each.related[-1]] for each, tokens in rows if each.related)
+    if not queries:
+        raise InputError(f"circuits: {task.name!r} has no tagged relation, so nothing says which word looks for which")
+    words = torch.tensor(sorted({token for _, tokens in rows for token in tokens}))
+    text_of = dict(zip(words.tolist(), token_texts(model, words), strict=True))
+    texts = {token: f"#{token}" if text is None else text for token, text in text_of.items()}
+    qk, ov, parts = qk_circuit(model, *head), ov_circuit(model, *head), []
+    for role, counts in (("query", queries), ("related", related)):
+        for word, n in counts.most_common(most_words):
+            if role == "query":
+                scores = (qk.A[word] @ qk.B).cpu()[words]
+                signs = {"looks for": 1.0}
+                scores = scores - scores.mean()
+            else:
+                logits, signs = (ov.A[word] @ ov.B).cpu(), {"raises": 1.0, "lowers": -1.0}
+                scores = (logits - logits.mean())[words]
+            for circuit, sign in signs.items():
+                best = (sign * scores).topk(min(top, len(words))).indices
+                listed = pd.DataFrame({"token": words[best].numpy(), "score": scores[best].numpy()})
+                labels = {"word": texts[word], "role": role, "n_examples": n, "circuit": circuit}
+                parts.append(listed.assign(**labels, place=range(len(best)), text=listed["token"].map(texts)))
+    return pd.concat(parts, ignore_index=True)[list(CIRCUITS)]

@@ -30,7 +30,6 @@ from interp.errors import InputError
 from interp.interventions.provenance import model_asked, task_asked, task_provenance
 from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
-from interp.methods.evidence import TaskEvidence
 from interp.methods.judging import COLUMNS as REPLICATION
 from interp.methods.judging import Judged, check_siblings, judge_models, names, replication
 from interp.methods.task_arguments import apart, carried, with_left_out
@@ -169,7 +168,7 @@ def heads(
         tasks: Tasks, or names for ``interp.load_task``.
         options: What is asked; or its fields by name: see ``HeadsOptions``.
         choose_on: The same tasks, of other items, on which heads are chosen first: then only of these is anything
-            shown, and corrected for (``interp.claims.corrections``); not with ``"fdr"``. Empty to test all.
+            shown, and corrected for (``interp.claims.declared``); not with ``"fdr"``. Empty to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
         progress: Called with (steps done, steps in all).
@@ -264,12 +263,9 @@ def _measured_first(judged: Sequence[Judged], declared: Declared, run: Run | Non
     now = datetime.now().astimezone()
     if run is None or run.folder is None:
         return now
-    tasks = {each.task for each in declared.claims}
+    tasks, root = {each.task for each in declared.claims}, root_of(run.folder)
     evidence = [each for one in judged for each in one.evidence if each.task.name in tasks]
-    sweeps = [
-        sweep for each in evidence for sweep in (each.resampled, each.averaged, each.exchange) if sweep is not None
-    ]
-    root = root_of(run.folder)
+    sweeps = filter(None, (sweep for each in evidence for sweep in (each.resampled, each.averaged, each.exchange)))
     questions = {str(each.provenance["run"]).partition("-")[0] for each in sweeps}  # whichever answer, old or fresh
     logs = [Log(folder / LOG) for question in questions for folder in root.glob(f"{question}*")]
     return min(filter(None, (log.begun() for log in logs)), default=now)
@@ -293,22 +289,19 @@ def _report(
             **about,
             "siblings": [model_provenance(each) for each in models[1:]],
             "tasks": [dict(each.provenance()) for each in evidence],
-            "left_out": {**about["left_out"], **_kinds_left_out(evidence)},
+            "left_out": {
+                **about["left_out"],
+                **{f"{each.task.name}, {kind}": why for each in evidence for kind, why in each.left_out.items()},
+            },
         },
     )
 
 
-def _kinds_left_out(evidence: Sequence[TaskEvidence]) -> dict[str, str]:
-    return {f"{each.task.name}, {kind}": reason for each in evidence for kind, reason in each.left_out.items()}
-
-
 def _public(frame: pd.DataFrame) -> pd.DataFrame:
     """The evidence in the columns of a report."""
-    kinds = ["excess", "effect", "mean_effect", "exchange"]
-    joint = frame[[f"{each}_p_adjusted" for each in kinds]].max(axis=1, skipna=False)
-    joint = np.maximum(joint, frame["exchange"] > 0)  # what speaks against the answer is no reason to say it tracks
+    kinds = ("excess", "effect", "mean_effect", "exchange", "probe_excess", "selectivity")
+    p = frame[[f"{each}_p_adjusted" for each in kinds]].copy()
+    p.loc[frame["feature"].isna(), ["probe_excess_p_adjusted", "selectivity_p_adjusted"]] = 0.0
+    joint = np.maximum(p.max(axis=1, skipna=False), frame["exchange"] > 0)  # which speaks against the answer
     joint = joint.where(frame["undecidable"] == "")
-    named = frame["feature"].notna()
-    for each in ("probe_excess", "selectivity"):
-        joint = joint.where(~named, np.maximum(joint, frame[f"{each}_p_adjusted"]))
     return frame.rename(columns=_PUBLIC).assign(tracks_p_adjusted=joint)[list(COLUMNS)]

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
-from interp.claims.claim import Claims, Measured, claim
-from interp.claims.corrections import Chosen, Correction, benjamini_hochberg, holm
+from interp.claims.claim import Measured, benjamini_hochberg, claims_of_tasks, holm
+from interp.claims.declared import Chosen
 from interp.claims.effects import above_chance, against_base
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
@@ -27,7 +27,7 @@ from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_at
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
-from interp.options import HeadsOptions, ProbeOptions
+from interp.options import Correction, HeadsOptions, ProbeOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
@@ -93,49 +93,33 @@ def can_be_probed(task: Task, feature: str) -> bool:
 
 @dataclass(frozen=True)
 class TaskEvidence:
-    """All kinds of evidence on one task.
+    """All kinds of evidence on one task."""
 
-    Attributes:
-        task: What was asked.
-        means: What heads were ablated by beside resamples, for who ablates more of them.
-        resampled: Effects of ablating each head by resampling.
-        averaged: Effects of ablating each head by `means`.
-        attention: Attention from query to related word.
-        excess: The excess attention by unit, of heads whose baseline leaves room for one; None where not testable.
-        exchange: Effects of exchanging the related word for heads that look and matter; None where there is nothing to
-            test.
-        representation: One row a head, as of ``representation``; None where probes were not asked for.
-        left_out: By the kind of evidence, why it cannot be had of this task.
-    """
-
-    task: Task
-    means: Means
-    resampled: SweepResult
-    averaged: SweepResult
-    attention: AttentionResult
-    excess: UnitTable | None
-    exchange: SweepResult | None
-    representation: pd.DataFrame | None
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    task: Task  # what was asked
+    means: Means  # what heads were ablated by beside resamples, for who ablates more of them
+    resampled: SweepResult  # effects of ablating each head by resampling
+    averaged: SweepResult  # effects of ablating each head by the means
+    attention: AttentionResult  # from query to related word
+    excess: UnitTable | None  # by unit, of heads whose baseline leaves room for one; None where not testable
+    exchange: (
+        SweepResult | None
+    )  # of the related word, for heads that look and matter; None where there is none to test
+    representation: pd.DataFrame | None  # one row a head; None where probes were not asked for
+    left_out: Mapping[str, str] = field(default_factory=dict)  # by the kind of evidence, why it cannot be had
 
     def heads(self) -> pd.DataFrame:
         """One row per head: what is not tested of effects and probes."""
-        base = self.description()
         done = self.resampled.means()[[*CELL, "change_norm", "accuracy_base", "accuracy_intervened"]]
         done = done.rename(columns={"accuracy_intervened": "accuracy_ablated"})
         carried = self.representation
         if carried is None:
             carried = done[CELL].assign(**{**dict.fromkeys(PROBED, np.nan), "feature": self.task.feature})
+        about = self.description()
+        same = ("task", "query", "metric", "mean_replacement", "n_units", "n_excluded", "n_clusters")
         return done.merge(carried, on=CELL).assign(
-            task=self.task.name,
-            query=self.task.query,
-            metric=self.task.metric,
+            **{name: about[name] for name in same},
             relation=self._relation(),
-            mean_replacement=self.means.kind,
-            n_units=base["n_units"],
-            n_excluded=self.attention.provenance["n_excluded"],
-            n_clusters=base["n_clusters"],
-            above_chance=not base["base_low"] <= 0,  # an interval that is not known says nothing about it
+            above_chance=not about["base_low"] <= 0,  # an interval that is not known says nothing about it
         )
 
     def looks(self, min_attention: float) -> pd.DataFrame:
@@ -221,17 +205,13 @@ def gather(
     means = _means(model, task)
     resampled = complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
     averaged = complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
-    excess = None
-    if attention.testable:
-        excess = attention.table("excess").only(attention.has_room(asked.min_attention))
+    excess = attention.table("excess").only(attention.has_room(asked.min_attention)) if attention.testable else None
     looking = [] if excess is None else _able(excess, [resampled, averaged], asked)
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
     exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
-    if (
-        exchange is not None
-        and not above_chance(complete(exchange).examples, CELL, metric=task.metric, seed=seed).all()
-    ):
+    base: Any = {"metric": task.metric, "seed": seed}
+    if exchange is not None and not above_chance(complete(exchange).examples, CELL, **base).all():
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried, left_out = None, dict[str, str]()
     if asked.probes:
@@ -253,60 +233,33 @@ def tested(evidence: Sequence[TaskEvidence], chosen: Chosen | None, asked: Heads
     shown, by kind of evidence; None for all.
     """
     frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
-    least = asked.min_effect
-    measured: dict[str, list[Measured | None]] = {
-        "excess": [None if each.excess is None else Measured(each.excess, asked.min_attention) for each in evidence],
-        "effect": [against_base(each.resampled.examples, "effect", CELL, least) for each in evidence],
-        "mean_effect": [against_base(each.averaged.examples, "effect", CELL, least) for each in evidence],
-        "exchange": [
-            None if each.exchange is None else against_base(each.exchange.examples, "effect", CELL, least)
-            for each in evidence
-        ],
-    }
-    for number, (kind, of_tasks) in enumerate(measured.items()):
-        masks: dict[str, Any] = {}
-        if chosen is not None:
-            masks = {"hypotheses": chosen.get(kind.removeprefix("mean_")), "absences": chosen.get("absent")}
-        how = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed + number}
-        found = _claims(frame, evidence, of_tasks, kind, masks, how)
+    rows = list(frame[["task", *CELL]].itertuples(index=False, name=None))
+    attention = {each.task.name: Measured(each.excess, asked.min_attention) for each in evidence if each.excess}
+    measured: dict[str, dict[str, Measured]] = {"excess": attention}
+    for kind, name in (("effect", "resampled"), ("mean_effect", "averaged"), ("exchange", "exchange")):
+        sweeps = {each.task.name: getattr(each, name) for each in evidence if getattr(each, name) is not None}
+        measured[kind] = {
+            task: against_base(each.examples, "effect", CELL, asked.min_effect) for task, each in sweeps.items()
+        }
+    for number, (kind, there) in enumerate(measured.items()):
+        how: dict[str, Any] = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed + number}
+        for name, rows_of in (("hypotheses", kind.removeprefix("mean_")), ("absences", "absent")):
+            if chosen is not None and rows_of in chosen:
+                may = dict(zip(rows, chosen[rows_of], strict=True))
+                how[name] = [
+                    np.array([may[(task, *cell[:2])] for cell in own.values.cells], dtype=bool)
+                    for task, own in there.items()
+                ]
+        by: dict[str, type] = dict.fromkeys(CELL, int)
+        if kind == "excess":
+            by, how = {**by, "feature_value": object}, {**how, "alternative": "greater"}
+        found = claims_of_tasks(kind, there, by, **how)
         if kind == "excess":
             looks = pd.concat([each.looks(asked.min_attention) for each in evidence], ignore_index=True)
             found = _clearest(looks.merge(found, on=["task", *BY], how="left"), asked.alpha)
         frame = frame.merge(found, on=["task", *CELL], how="left")
     counts = [f"{kind}_{name}" for kind in measured for name in ("n_units", "n_clusters")]
     return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, asked.correction)
-
-
-def _claims(
-    frame: pd.DataFrame,
-    evidence: Sequence[TaskEvidence],
-    measured: Sequence[Measured | None],
-    kind: str,
-    masks: Mapping[str, np.ndarray | None],
-    how: Mapping[str, Any],
-) -> pd.DataFrame:
-    """One kind's claims on the tasks on which it was measured, in the columns of ``Claims.frame``."""
-    there = [(each.task.name, own) for each, own in zip(evidence, measured, strict=True) if own is not None]
-    by = list(BY) if kind == "excess" else CELL
-    if not there:
-        columns = Claims.columns(kind)
-        empty = pd.DataFrame(columns=["task", *by, *columns])
-        return empty.astype(dict.fromkeys(columns, float) | dict.fromkeys(CELL, int))
-    by_task: dict[str, Any] = {
-        name: None if mask is None else [_of_cells(frame, mask, task, own) for task, own in there]
-        for name, mask in masks.items()
-    }
-    alternative: Any = "greater" if kind == "excess" else "two-sided"
-    found = claim([own for _, own in there], alternative=alternative, **by_task, **how)
-    parts = [each.frame(kind).reset_index().assign(task=name) for (name, _), each in zip(there, found, strict=True)]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _of_cells(frame: pd.DataFrame, mask: np.ndarray, task: str, measured: Measured) -> np.ndarray:
-    """A mask of rows as one of a task's cells."""
-    rows = frame.assign(_asked=mask)[frame["task"] == task].set_index(CELL)["_asked"]
-    cells = measured.values.cells
-    return rows.reindex(cells.droplevel([name for name in cells.names if name not in CELL])).to_numpy(dtype=bool)
 
 
 def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:

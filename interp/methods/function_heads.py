@@ -91,19 +91,19 @@ def function_heads(
     """
     given = repeated(model, n_rows, seed) if rows is None else [tuple(row) for row in rows]
     _check(model, given)
-    layers, heads = model.cfg.n_layers, model.cfg.n_heads
-    sums = np.zeros((len(FUNCTIONS), len(given), layers * heads))
-    counts, chances = np.zeros((len(FUNCTIONS), len(given))), np.zeros((len(FUNCTIONS), len(given)))
+    shape = (model.cfg.n_layers, model.cfg.n_heads)
+    sums = np.zeros((len(given), len(FUNCTIONS), *shape))
+    counts, chances = np.zeros((len(given), len(FUNCTIONS))), np.zeros((len(given), len(FUNCTIONS)))
     for numbers in _of_equal_length(given):
         tokens = torch.tensor([given[number] for number in numbers], device=place_of(model)[0])
         masks = function_masks(tokens)
         length = tokens.shape[1]
         visible = torch.arange(1, length + 1, device=tokens.device) if looks_back_only(model) else length
-        counts[:, numbers] = masks.any(-1).sum(-1).cpu().numpy()
-        chances[:, numbers] = (masks.sum(-1) / visible).sum(-1).cpu().numpy()
+        counts[numbers] = masks.any(-1).sum(-1).T.cpu().numpy()
+        chances[numbers] = (masks.sum(-1) / visible).sum(-1).T.cpu().numpy()
         run_patterns(model, tokens, partial(_add, masks, sums, numbers))
     text = "random tokens said twice" if rows is None else "given"
-    how = {**model_provenance(model), "rows": text, "n_rows": len(given), "seed": seed, "shape": (layers, heads)}
+    how = {**model_provenance(model), "rows": text, "n_rows": len(given), "seed": seed, "shape": shape}
     return _tabulate(sums, counts, chances, how)
 
 
@@ -150,45 +150,42 @@ def _add(
     layer: int,
     pattern: Pattern,
 ) -> None:
-    heads = pattern.shape[1]
     for function, mask in enumerate(masks):
-        found = (pattern * mask[:, None]).sum((-1, -2)).double().cpu().numpy()
-        into[function, numbers, layer * heads : (layer + 1) * heads] = found
+        into[numbers, function, layer] = (pattern * mask[:, None]).sum((-1, -2)).double().cpu().numpy()
 
 
 def _tabulate(
-    sums: Float[np.ndarray, "function row cell"],
-    counts: Float[np.ndarray, "function row"],
-    chances: Float[np.ndarray, "function row"],
+    sums: Float[np.ndarray, "row function layer head"],
+    counts: Float[np.ndarray, "row function"],
+    chances: Float[np.ndarray, "row function"],
     how: Mapping[str, Any],
 ) -> FunctionHeads:
-    cells = pd.MultiIndex.from_product(map(range, how["shape"]), names=["layer", "head"])
-    parts, rows = [], []
-    for function, own, n_queries, chance in zip(FUNCTIONS, sums, counts, chances, strict=True):
-        interval = cluster_bootstrap(
-            ClusterTable(own, np.repeat(n_queries[:, None], len(cells), axis=1), cells), seed=how["seed"]
+    """A cell is a function and head."""
+    cells = pd.MultiIndex.from_product([FUNCTIONS, *map(range, how["shape"])], names=["function", "layer", "head"])
+    attention = sums.reshape(len(sums), len(cells))
+    n_queries, chance = (np.repeat(each, sums[0, 0].size, axis=1) for each in (counts, chances))
+    interval = cluster_bootstrap(ClusterTable(attention, n_queries, cells), seed=how["seed"])
+    n = n_queries.sum(axis=0)
+    columns = {
+        "score": interval.estimate,
+        "low": interval.low,
+        "high": interval.high,
+        "chance": np.divide(chance.sum(axis=0), n, out=np.full(len(cells), np.nan), where=n > 0),
+        "n_rows": (n_queries > 0).sum(axis=0),
+    }
+    cell, row = np.nonzero(n_queries.T)
+    there = n_queries[row, cell]
+    examples = (
+        cells[cell]
+        .to_frame(index=False)
+        .assign(
+            row=row,
+            n_queries=there.astype(int),
+            attention=attention[row, cell] / there,
+            chance=chance[row, cell] / there,
         )
-        n = n_queries.sum()
-        columns = {
-            "function": function,
-            "score": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "chance": chance.sum() / n if n else np.nan,
-            "n_rows": int((n_queries > 0).sum()),
-        }
-        parts.append(pd.DataFrame(columns, index=cells).reset_index())
-        there = np.flatnonzero(n_queries)
-        by_row = pd.DataFrame({"row": there, "n_queries": n_queries[there].astype(int)})
-        by_row["chance"] = chance[there] / n_queries[there]
-        attention = own[there].T / n_queries[there]
-        every = cells.to_frame(index=False).merge(by_row, how="cross").assign(attention=attention.ravel())
-        rows.append(every.assign(function=function))
-    order = ["function", "layer", "head"]
-    examples = pd.concat(rows, ignore_index=True)[[*order, "row", "n_queries", "attention", "chance"]]
-    return FunctionHeads(
-        examples, how, pd.concat(parts, ignore_index=True)[[*order, "score", "low", "high", "chance", "n_rows"]]
     )
+    return FunctionHeads(examples, how, pd.DataFrame(columns, index=cells).reset_index())
 
 
 def _of_equal_length(rows: Sequence[Sequence[int]]) -> Iterable[list[int]]:

@@ -6,15 +6,16 @@ Axes that are not among these are changed together: without ``pos`` all position
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from interp.arguments import numbers_below, whole_numbers
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
 from interp.interventions.replacement import Replacement
-from interp.interventions.sweep import Cell, Progress, SweepResult
+from interp.interventions.sweep import Cell, Progress
 from interp.model.sites import SITES, Site, require_sites
 from interp.options import Axis
+from interp.result import Result
 from interp.tasks.alignment import corresponding, spans
 from interp.tasks.task import EncodedExample, Task
 
@@ -60,18 +61,14 @@ class Grid:
             "key": [(key, (key,)) for key in range(n_keys)],
             "neuron": [(each, (each,)) for each in range(model.cfg.d_mlp)] if "neuron" in self.by else [],
         }
+        arguments = {"head": "heads", "pos": "positions", "key": "keys", "neuron": "units"}
         cells = []
         for choice in product(*(axes[axis] for axis in self.by)):
+            labels: dict[str, Hashable] = {axis: label for axis, (label, _) in zip(self.by, choice, strict=True)}
             chosen = {axis: value for axis, (_, value) in zip(self.by, choice, strict=True)}
-            sites = [chosen["layer"]] if "layer" in chosen else self.sites(model)
-            rest = {
-                "heads": chosen.get("head"),
-                "positions": chosen.get("pos"),
-                "keys": chosen.get("key"),
-                "units": chosen.get("neuron"),
-            }
-            changes = tuple(Intervention(site, replacement, **rest) for site in sites)
-            cells.append(Cell({axis: label for axis, (label, _) in zip(self.by, choice, strict=True)}, changes))
+            sites = [chosen.pop("layer")] if "layer" in chosen else self.sites(model)
+            rest: dict[str, Any] = {arguments[axis]: value for axis, value in chosen.items()}
+            cells.append(Cell(labels, tuple(Intervention(site, replacement, **rest) for site in sites)))
         return cells
 
 
@@ -150,7 +147,10 @@ def _labelled(encoded: EncodedExample, source: EncodedExample) -> dict[str, tupl
     return found
 
 
-def complete(result: SweepResult) -> SweepResult:
+AnyResult = TypeVar("AnyResult", bound=Result)
+
+
+def complete(result: AnyResult) -> AnyResult:
     """The result; a sweep that was interrupted is no evidence on a task, and raises KeyboardInterrupt."""
     if not result.provenance["complete"]:
         raise KeyboardInterrupt

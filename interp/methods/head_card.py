@@ -3,8 +3,8 @@
 1. The dossier's verdicts on the head (``dossier.py``), given or made here; its effect as a share of each task's base
    run, two random halves of the clusters, and ablation under every kind of replacement (``card_parts.py``).
 2. Patching of what the head writes, word by word, and of the direct paths into it and out of it; its values at the
-   related word, and the feature that a probe reads in what it writes, taken out (``card_patching.py``).
-3. Its circuits on the task's own words (``card_circuits.py``).
+   related word, and the feature that a probe reads in what it writes, taken out; its circuits on the task's own words
+   (``card_patching.py``).
 
 Kinds of replacement, patching and what is taken out are measured on some of a task's units. What a task or a model
 cannot provide is left out with its reason. Only the verdicts are corrected for all heads and tasks: what else is on a
@@ -27,29 +27,20 @@ from interp.claims.rules import FINDINGS
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
+from interp.methods import card_parts
 from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
-from interp.methods.card_circuits import copying
-from interp.methods.card_parts import (
-    FRAMES,
-    STEPS,
-    Parts,
-    asked_of,
-    check_report,
-    gather_parts,
-    of_head,
-    of_task,
-    report_hash,
-    shares,
-)
+from interp.methods.card_parts import Parts, of_head
 from interp.methods.dossier import TASKS, HeadsReport, heads
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
+from interp.model.loading.bridge import require_ours
 from interp.model.provenance import model_provenance
 from interp.options import CardOptions, Head, HeadsOptions
+from interp.residual.circuits import copying_score
 from interp.result import Result
-from interp.runs.executors import HERE, Executor, spread
+from interp.runs.executors import HERE, spread
 from interp.runs.run import Run, all_answered, answered, as_run
 from interp.tasks.task import Task
 
@@ -166,24 +157,22 @@ def head_card(
     asked = CardOptions.of(options, fields)
     chosen = as_head(model, head)
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
-    kept, max_units = as_run(run), _units(asked.max_units)
+    kept, about, max_units = as_run(run), model_provenance(model), _units(asked.max_units)
 
     def gathering() -> HeadCard:
         n_parts = len(given) + (report is None)
         found = report
         if found is None:
             how = {each.name: getattr(asked, each.name) for each in fields_of(HeadsOptions) if each.name != "n"}
-            found = heads(model, given, HeadsOptions(**how), progress=part_of(progress, 0, n_parts, STEPS), run=kept)
+            step = part_of(progress, 0, n_parts, card_parts.STEPS)
+            found = heads(model, given, HeadsOptions(**how), progress=step, run=kept)
         measured = those_in(found, given)
-        check_report(found, model, measured)
-        first = n_parts - len(measured)
+        card_parts.check_report(found, model, measured)
         parts = []
-        for number, task in enumerate(measured, start=first):
-            step = part_of(progress, number, n_parts, STEPS)
-            parts.append((task, gather_parts(model, task, [chosen], found, max_units, step)[chosen]))
-        return _card(model, chosen, found, max_units, parts)
-
-    about = model_provenance(model)
+        for number, task in enumerate(measured, start=n_parts - len(measured)):
+            step = part_of(progress, number, n_parts, card_parts.STEPS)
+            parts.append(card_parts.gather_parts(model, task, [chosen], found, max_units, step)[chosen])
+        return _card(model, chosen, found, max_units, measured, parts)
 
     def request() -> dict[str, Any]:
         claims = None if asked.claims is None else read_claims(asked.claims).sha256
@@ -203,7 +192,7 @@ def _request(
         "kind": "head",
         **model_asked(model, own),
         "tasks": [task_asked(each) for each in tasks],
-        "report": None if report is None else report_hash(report),
+        "report": None if report is None else card_parts.report_hash(report),
         **asked,
     }
 
@@ -247,12 +236,25 @@ def head_cards(
         ['2.2']
     """
     tasks = those_in(report, tasks)
-    check_report(report, model, tasks)
+    card_parts.check_report(report, model, tasks)
     kept, about, max_units = as_run(run), model_provenance(model), _units(max_units)
 
     def gathering() -> list[HeadCard]:
-        executor = HERE if kept is None else kept.executor
-        return _cards(model, tasks, report, max_units, progress, executor)
+        verdicts = report.summary()
+        earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
+        by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
+        jobs = [(model, task, own, report, max_units) for task, own in by_task if own]
+        found: dict[int, dict[Head, Parts]] = {}
+        for number, parts in spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor):
+            found[number] = parts
+            if progress is not None:
+                progress(len(found), len(jobs))
+        cards = []
+        for head in _heads_of(earned):
+            numbers = [number for number in range(len(jobs)) if head in found[number]]
+            measured, own = [jobs[number][1] for number in numbers], [found[number][head] for number in numbers]
+            cards.append(replace(_card(model, head, report, max_units, measured, own), back=BACK))
+        return cards
 
     def request() -> dict[str, Any]:
         return _request(model, about, tasks, report, {"max_units": max_units})
@@ -260,51 +262,29 @@ def head_cards(
     return all_answered(kept, request, about, HeadCard, gathering)
 
 
-def _cards(
-    model: Any,
-    tasks: Sequence[Task],
-    report: HeadsReport,
-    max_units: int,
-    progress: Progress | None,
-    executor: Executor,
-) -> list[HeadCard]:
-    verdicts = report.summary()
-    earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
-    by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
-    asked = [(model, task, own, report, max_units) for task, own in by_task if own]
-    found: dict[int, dict[Head, Parts]] = {}
-    for number, parts in spread(gather_parts, asked, executor):
-        found[number] = parts
-        if progress is not None:
-            progress(len(found), len(asked))
-    cards = []
-    for head in _heads_of(earned):
-        own = [(asked[number][1], found[number][head]) for number in range(len(asked)) if head in found[number]]
-        cards.append(replace(_card(model, head, report, max_units, own), back=BACK))
-    return cards
-
-
 def _heads_of(rows: pd.DataFrame) -> list[Head]:
     return sorted({(int(row.layer), int(row.head)) for row in rows.itertuples()})
 
 
-def _card(model: Any, head: Head, report: HeadsReport, max_units: int, parts: Sequence[tuple[Task, Parts]]) -> HeadCard:
-    name, tasks = head_name(head), [task for task, _ in parts]
+def _card(
+    model: Any, head: Head, report: HeadsReport, max_units: int, tasks: Sequence[Task], parts: Sequence[Parts]
+) -> HeadCard:
+    """A head's card, with the `parts` of the `tasks` on which it was measured anew."""
     verdicts, examples = (of_head(frame, head).reset_index(drop=True) for frame in (report.summary(), report.examples))
-    frames = {name: _joined([each[name] for _, each in parts]) for name in (*FRAMES, "left_out")}
-    asked, own = asked_of(report), verdicts.set_index("task", drop=False)
+    asked, own = card_parts.asked_of(report), verdicts.set_index("task", drop=False)
     of_base = [
-        shares(examples[examples["task"] == task], own.loc[task], minimum=asked.min_effect, seed=asked.seed)
-        for task in report.tasks["task"]
+        card_parts.of_task(card_parts.shares(rows, own.loc[task], minimum=asked.min_effect, seed=asked.seed), task)
+        for task, rows in examples.groupby("task", sort=False)
     ]
+    name = head_name(head)
     sets = report.groups.loc[report.groups["head"] == name, ["task", "heads"]]
     return HeadCard(
         examples=examples,
         name=name,
         verdicts=verdicts,
         tasks=report.tasks,
-        shares=pd.concat(map(of_task, of_base, report.tasks["task"]), ignore_index=True),
-        **frames,
+        shares=pd.concat(of_base, ignore_index=True),
+        **{each: _joined([own_parts[each] for own_parts in parts]) for each in (*card_parts.FRAMES, "left_out")},
         groups=report.groups.merge(sets, on=["task", "heads"]),
         attention_maps=attention_maps(model, tasks, verdicts[verdicts["task"].isin([task.name for task in tasks])]),
         copying=_copying(model, head),
@@ -320,6 +300,7 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def _copying(model: Any, head: Head) -> float:
     try:
-        return copying(model, head)
+        require_ours(model, "circuits")
+        return copying_score(model, *head)
     except InputError:
         return np.nan

@@ -15,10 +15,9 @@ McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability
 Levy & Neubig (2019), "Are sixteen heads really better than one?" (greedy pruning by importance).
 """
 
-import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from os import PathLike
@@ -42,7 +41,7 @@ from interp.result import Result
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
-PAIR = ("first", "second")
+PAIR, STEP = ("first", "second"), ("step", "layer", "head")
 RELATION = {"drop": "redundant", "rise": "in series", "none": "additive", "undecided": "undecided"}
 
 
@@ -121,9 +120,13 @@ def pairwise(
     both = AblateOptions(sets=[*((head,) for head in chosen), *pairs], **_shared(asked))
     result = ablate(model, given, both, progress=progress, run=run)
     by_set = dict(iter(result.examples.groupby("heads", sort=False)))
-    frame = pd.concat([_interaction(pair, by_set) for pair in pairs], ignore_index=True)
-    how = {"min_effect": asked.min_effect, "alpha": asked.alpha}
-    return PairwiseResult(frame, {**result.provenance, **how})
+    frame = _labelled(PAIR, {tuple(map(head_name, pair)): _interaction(pair, by_set) for pair in pairs})
+    return PairwiseResult(frame, {**result.provenance, "min_effect": asked.min_effect, "alpha": asked.alpha})
+
+
+def _labelled(names: Sequence[str], frames: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
+    """The frames one below the other, behind columns of these names with each frame's labels."""
+    return pd.concat(frames, names=names).reset_index(list(names)).reset_index(drop=True)
 
 
 def _shared(asked: PairwiseOptions | GreedyOptions) -> dict[str, Any]:
@@ -135,12 +138,9 @@ def _interaction(pair: tuple[Head, Head], by_set: Mapping[Any, pd.DataFrame]) ->
     """A pair's rows; a sweep has its examples in the same order in every cell."""
     both, first, second = (by_set[set_name(each)] for each in (pair, pair[:1], pair[1:]))
     one, other = first["effect"].to_numpy(), second["effect"].to_numpy()
-    found = both[["unit", "example", "cluster", "template", "layout", "base", "base_correct", "effect"]].assign(
+    return both[["unit", "example", "cluster", "template", "layout", "base", "base_correct", "effect"]].assign(
         effect_first=one, effect_second=other, interaction=both["effect"].to_numpy() - (one + other)
     )
-    for number, (name, head) in enumerate(zip(PAIR, pair, strict=True)):
-        found.insert(number, name, head_name(head))
-    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,7 +214,8 @@ def greedy(
         while len(sets) < n_heads:
             before = sets[-1] if sets else []
             tried = [[*before, head] for head in candidates if head not in before]
-            effects = _mean_effects(complete(run(choosing, sets=tried)), tried)
+            table = complete(run(choosing, sets=tried)).table("effect")
+            effects = pd.Series(estimates(table), index=table.cells)[[set_name(each) for each in tried]].to_numpy()
             best = int(np.argmin(sign * effects))
             results.append(complete(run(scored, sets=[tried[best]])))
             sets.append(tried[best])
@@ -227,8 +228,11 @@ def greedy(
         warnings.warn("interrupted: the result holds the steps that were complete", RuntimeWarning, stacklevel=2)
     done = len(sets) == n_heads
     split = {"effects_where_chosen": flattering, "n_units_where_chosen": len(choosing.units), "complete": done}
-    frames = [each.examples for each in results[: len(sets)]]
-    return GreedyResult(_curve(sets, frames), {**results[0].provenance, **split}, ("step", "layer", "head"))
+    by_step = enumerate(zip(sets, results, strict=False), start=1)  # the last of an interrupted one may have no set
+    frames = {(step, *heads[-1]): each.examples.drop(columns="heads") for step, (heads, each) in by_step}
+    rows = _labelled(STEP, frames)
+    rows = rows.assign(gain=rows["effect"] - rows.groupby("example")["effect"].shift(fill_value=0.0))
+    return GreedyResult(rows, {**results[0].provenance, **split}, STEP)
 
 
 def halves(task: Task, seed: int) -> tuple[Task, Task]:
@@ -243,27 +247,6 @@ def halves(task: Task, seed: int) -> tuple[Task, Task]:
             f"task {task.name!r} has {len(clusters)} clusters: a choice on one half and its score on the other need "
             "at least 2, and 40 to decide anything; give more units"
         )
-    drawn = np.random.default_rng(seed).permutation(clusters)[: len(clusters) // 2]
-    first = set(drawn.tolist())
-    parts = [tuple(unit for unit in task.units if (unit.cluster in first) == mine) for mine in (True, False)]
-    return dataclasses.replace(task, units=parts[0]), dataclasses.replace(task, units=parts[1])
-
-
-def _mean_effects(result: SweepResult, tried: Sequence[Sequence[Head]]) -> np.ndarray:
-    """The sets' mean effects, in their order."""
-    table = result.table("effect")
-    by_set = pd.Series(estimates(table), index=table.cells)
-    return by_set[[set_name(each) for each in tried]].to_numpy()
-
-
-def _curve(sets: Sequence[Sequence[Head]], frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The steps' rows one below the other, with what each adds to the one before."""
-    rows, before = [], 0.0
-    for step, (heads, frame) in enumerate(zip(sets, frames, strict=True), start=1):
-        (layer, head), effect = heads[-1], frame["effect"].to_numpy()
-        labelled = frame.drop(columns="heads").assign(gain=effect - before)
-        for number, (name, value) in enumerate((("step", step), ("layer", layer), ("head", head))):
-            labelled.insert(number, name, value)
-        rows.append(labelled)
-        before = effect
-    return pd.concat(rows, ignore_index=True)
+    first = set(np.random.default_rng(seed).permutation(clusters)[: len(clusters) // 2].tolist())
+    one, other = (tuple(unit for unit in task.units if (unit.cluster in first) == mine) for mine in (True, False))
+    return replace(task, units=one), replace(task, units=other)

@@ -3,14 +3,11 @@
 Gathering evidence and ablating heads together is most of the work, and no model or task waits for another one's: with
 several processes these are done at the same time. Families of tests, which are over all tasks, come between.
 
-**Sets.** What does a task lose when all heads that could do its work are gone, and what is each of them worth then?
-
-1. All heads of a set are ablated together, under both replacements.
-2. The others' means stand in their places, and of the one that is left the effect is measured, under both again: its
-   **share**. (Another example's output in the others' places would be loud with a wrong answer; a mean says nothing.)
-3. The same with the heads gone, too, that are missed by themselves: what a head is worth as a **backup** of these.
-
-``claims/groups.py`` says which sets are ablated, and judges the numbers.
+**Sets.** All heads that could do a task's work are ablated together, under both replacements. Then the others' means
+stand in their places, and the effect of the one that is left is measured, under both again: its **share**; with the
+heads gone, too, that are missed by themselves, its worth as a **backup** of these. (Another example's output in the
+others' places would be loud with a wrong answer; a mean says nothing.) ``claims/groups.py`` says which sets are
+ablated, and judges the numbers.
 
 **Replication.** Heads of two models have nothing to do with each other's numbers, so a verdict on a task replicates
 where *some* head of the other model gets it on the same examples. What no head of either gets, or is undecided, says
@@ -22,14 +19,14 @@ McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from interp.arguments import as_list
-from interp.claims.corrections import Chosen, choose
-from interp.claims.declared import Declared
+from interp.claims.declared import Declared, choose
 from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
 from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
@@ -39,19 +36,17 @@ from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep
 from interp.methods.ablation import Head, head_name, set_name
-from interp.methods.evidence import CELL, TaskEvidence, gather, tested
+from interp.methods.evidence import TaskEvidence, gather, tested
 from interp.methods.grid import complete, part_of
 from interp.methods.task_arguments import none_left, told
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.options import HeadsOptions
-from interp.runs.executors import HERE, Executor, Local, spread
+from interp.runs.executors import HERE, Local, spread
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
 _STEPS = 1000
-_Candidates = Mapping[str, tuple[Sequence[Head], Sequence[Head]]]
-"""By task, the heads that could do its work and are not missed by themselves, and those that look and are missed."""
 
 
 @dataclass(frozen=True)
@@ -81,81 +76,78 @@ def judge_models(
     tells of whole tasks only.
     """
     given = [*tasks, *choose_on]
-    n_first, n_second = len(models) * len(given), len(models) * len(tasks)
-    calls = _Calls(n_first + n_second, HERE if run is None else run.executor, progress)
-    inner = None if run is None else run.inner
-    jobs = [(model, task, asked, inner) for model in models for task in given]
-    found = calls.make(_gathered, jobs)
-    failed = {task.name: each for (_, task, *_), each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
+    jobs = [(model, task, asked) for model in models for task in given]
+    made = partial(_made, run=run, progress=progress, n=len(models) * (len(given) + len(tasks)))
+    found = made(_gathered, jobs, done=0)
+    failed = {task.name: each for (_, task, _), each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
     left = [task for task in tasks if task.name not in failed]
     if not left:
         raise none_left(failed)
-    evidence = [each for (_, task, *_), each in zip(jobs, found, strict=True) if task.name not in failed]
+    evidence = [each for (_, task, _), each in zip(jobs, found, strict=True) if task.name not in failed]
     size = len(evidence) // len(models)
     by_model = [evidence[start : start + size] for start in range(0, len(evidence), size)]
-    frames = [_tested(each, len(left), asked, declared) for each in by_model]
-    chosen = [_candidates(frame, left, asked.max_group) for frame in frames]
-    groups = _groups(models, by_model, left, chosen, asked, inner, calls)
+    own = [each[: len(left)] for each in by_model]
+    frames = [_tested(each, every[len(left) :], asked, declared) for each, every in zip(own, by_model, strict=True)]
+    groups = _groups(models, own, frames, asked, made)
     judged = []
-    for evidence, frame, heads, own in zip(by_model, frames, chosen, groups, strict=True):
-        taken = {task: unmissed for task, (unmissed, _) in heads.items()}
-        whole = frame.join(partners(frame, own, taken, asked.alpha))
-        judged.append(Judged(whole.join(verdicts(whole)), evidence[: len(left)], own[list(GROUP_COLUMNS)]))
+    for evidence, frame, sets in zip(own, frames, groups, strict=True):
+        whole = frame.join(partners(frame, sets, asked.alpha))
+        judged.append(Judged(whole.join(verdicts(whole)), evidence, sets[list(GROUP_COLUMNS)]))
     return judged, told(failed)
 
 
 def _groups(
     models: Sequence[Any],
     by_model: Sequence[Sequence[TaskEvidence]],
-    tasks: Sequence[Task],
-    chosen: Sequence[_Candidates],
+    frames: Sequence[pd.DataFrame],
     asked: HeadsOptions,
-    run: Run | None,
-    calls: "_Calls",
+    made: Callable[..., list[Any]],
 ) -> list[pd.DataFrame]:
     """Every model's groups: sets are ablated together, and again without those that are no members."""
-    sets = {(number, task.name): heads[task.name] for number, heads in enumerate(chosen) for task in tasks}
-    places = {task.name: place for place, task in enumerate(tasks)}
     found: list[list[pd.DataFrame]] = [[] for _ in models]
-    testing: Any = {"min_effect": asked.min_effect, "alpha": asked.alpha, "seed": asked.seed}
+    evidence = {(number, each.task.name): each for number, own in enumerate(by_model) for each in own}
+    rows = [decidable(frame) for frame in frames]
+    sets = {
+        (number, task): candidates(rows[number][rows[number]["task"] == task], asked.max_group)
+        for number, task in evidence
+    }
     while sets:
-        jobs = []
-        for (number, name), (heads, missed) in sets.items():
-            evidence = by_model[number][places[name]]
-            jobs.append((models[number], evidence.task, evidence.means, heads, missed, asked, run))
-        measured = dict(zip(sets, calls.make(ablated_together, jobs, done=calls.n - len(jobs)), strict=True))
+        jobs = [(models[at[0]], evidence[at].task, evidence[at].means, *heads, asked) for at, heads in sets.items()]
+        measured = dict(zip(sets, made(ablated_together, jobs), strict=True))
         last, sets = sets, {}
-        for number in range(len(models)):
-            own = {name: frame for (each, name), frame in measured.items() if each == number}
-            groups = judged_groups(own, **testing, step=len(found[number]) + 1)
-            found[number].append(groups)
-            left = {name: remaining(groups, name) for name in own}
-            sets |= {(number, name): (heads, last[number, name][1]) for name, heads in left.items() if heads}
+        for number, own in enumerate(found):
+            of_tasks = {task: frame for (each, task), frame in measured.items() if each == number}
+            testing: Any = {"min_effect": asked.min_effect, "alpha": asked.alpha, "seed": asked.seed}
+            own.append(judged_groups(of_tasks, **testing, step=len(own) + 1))
+            left = {task: remaining(own[-1], task) for task in of_tasks}
+            sets |= {(number, task): (heads, last[number, task][1]) for task, heads in left.items() if heads}
     return [
         pd.concat(each, ignore_index=True).drop_duplicates(["task", "head"], keep="last", ignore_index=True)
         for each in found
     ]
 
 
-@dataclass(frozen=True)
-class _Calls:
-    """Calls that are parts of one progress."""
-
-    n: int
-    executor: Executor
-    progress: Progress | None
-
-    def make(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], done: int = 0) -> list[Any]:
-        """Results in the order of the jobs; `done` calls were made before these."""
-        if isinstance(self.executor, Local):
-            steps = [part_of(self.progress, done + number, self.n, _STEPS) for number in range(len(jobs))]
-            return [call(*job, step) for job, step in zip(jobs, steps, strict=True)]
-        found: dict[int, Any] = {}
-        for number, each in spread(call, [(*job, None) for job in jobs], self.executor):
-            found[number] = each
-            if self.progress is not None:
-                self.progress(done + len(found), self.n)
-        return [found[number] for number in range(len(jobs))]
+def _made(
+    call: Callable[..., Any],
+    jobs: Sequence[tuple[Any, ...]],
+    *,
+    run: Run | None,
+    progress: Progress | None,
+    n: int,
+    done: int | None = None,
+) -> list[Any]:
+    """Results in the order of the jobs: of `n` calls that are one progress, those after `done`, or else the last."""
+    before, inner = n - len(jobs) if done is None else done, None if run is None else run.inner
+    executor = HERE if run is None else run.executor
+    if isinstance(executor, Local):
+        steps = [part_of(progress, before + number, n, _STEPS) for number in range(len(jobs))]
+        return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
+    found: dict[int, Any] = {}
+    for number, each in spread(call, [(*job, inner, None) for job in jobs], executor):
+        found[number] = each
+        if progress is not None:
+            progress(before + len(found), n)
+    return [found[number] for number in range(len(jobs))]
 
 
 def _gathered(
@@ -171,33 +163,20 @@ def _gathered(
 
 
 def _tested(
-    found: Sequence[TaskEvidence], n_tasks: int, asked: HeadsOptions, declared: Declared | None
+    evidence: Sequence[TaskEvidence],
+    choosing: Sequence[TaskEvidence],
+    asked: HeadsOptions,
+    declared: Declared | None,
 ) -> pd.DataFrame:
-    """One model's evidence with p, states and specificity; what follows the tasks is of those to choose on."""
-    evidence, choosing = found[:n_tasks], found[n_tasks:]
-    chosen = choose(tested(choosing, None, asked), asked.alpha) if choosing else None
+    """One model's evidence with p, states and specificity."""
+    chosen, heads = None, ""
+    if choosing:
+        chosen, heads = choose(tested(choosing, None, asked), asked.alpha), "chosen"
     if declared is not None:
-        chosen = _declared(evidence, [(*each.head, each.task) for each in declared.claims])
+        chosen, heads = declared.hypotheses(pd.concat([each.heads() for each in evidence])), "declared"
     frame = tested(evidence, chosen, asked)
     frame = frame.join(states(frame, asked.alpha))
-    heads = "declared" if declared is not None else "chosen" if choosing else ""
     return frame.assign(specificity=specificities(frame), probed=asked.probes, tested=heads)
-
-
-def _declared(evidence: Sequence[TaskEvidence], claims: Sequence[tuple[int, int, str]]) -> Chosen:
-    """The rows that are declared; of their heads, absence on any task, which says whether they are specific."""
-    cells = evidence[0].resampled.examples[CELL].drop_duplicates().sort_values(CELL)
-    rows = [(int(layer), int(head), each.task.name) for each in evidence for layer, head in cells.to_numpy()]
-    declared = np.array([row in claims for row in rows], dtype=bool)
-    heads = {(layer, head) for layer, head, _ in claims}
-    of_heads = np.array([(layer, head) in heads for layer, head, _ in rows], dtype=bool)
-    return {"effect": declared, "excess": declared, "probe": declared, "exchange": declared, "absent": of_heads}
-
-
-def _candidates(frame: pd.DataFrame, tasks: Sequence[Task], most: int) -> _Candidates:
-    """The heads that are ablated together, by task; none where nothing can be decided."""
-    rows = decidable(frame)
-    return {task.name: candidates(rows[rows["task"] == task.name], most) for task in tasks}
 
 
 def ablated_together(
@@ -229,9 +208,20 @@ def ablated_together(
     if missed:
         changes |= {f"missed, {name}": each for name, each in _one_by_one(heads, missed, means, resample).items()}
     cells = [Cell({"cell": name}, _interventions(each)) for name, each in changes.items()]
-    result = complete(Sweep(cells).run(model, task, seed=asked.seed, progress=progress, run=run))
-    by_cell = {str(name): rows for name, rows in result.examples.groupby("cell", sort=False)}
-    return pd.concat([_worth(by_cell, head, heads, missed) for head in heads], ignore_index=True)
+    rows = complete(Sweep(cells).run(model, task, seed=asked.seed, progress=progress, run=run)).examples
+    effects = rows.pivot(index="example", columns="cell", values="effect")
+    examples = rows.drop_duplicates("example").set_index("example", drop=False)
+    examples = examples[["unit", "example", "cluster", "template", "layout", "base", "base_correct"]]
+    found = []
+    for head in map(head_name, heads):
+        own = examples.assign(heads=set_name(heads), missed=set_name(missed), head=head)
+        own = own.assign(together=effects.get("resampled", np.nan), mean_together=effects.get("gone", np.nan))
+        for kind, among in (("share", ""), ("backup", "missed, ")):  # what ablating it costs where the others are gone
+            left = effects.get(f"{among}all but {head}", np.nan)
+            own[kind] = effects.get(f"{among}all but {head}, resampled", np.nan) - left
+            own[f"mean_{kind}"] = effects.get(f"{among}gone", np.nan) - left
+        found.append(own)
+    return pd.concat(found, ignore_index=True)
 
 
 def _one_by_one(
@@ -258,29 +248,6 @@ def _interventions(change: Mapping[Head, Replacement]) -> tuple[Intervention, ..
     )
 
 
-def _worth(
-    by_cell: Mapping[str, pd.DataFrame], head: Head, heads: Sequence[Head], missed: Sequence[Head]
-) -> pd.DataFrame:
-    """One head's rows; a sweep has its examples in the same order in every cell."""
-    first = next(iter(by_cell.values()))
-    found = first[["unit", "example", "cluster", "template", "layout", "base", "base_correct"]].reset_index(drop=True)
-    n = len(found)
-
-    def effect(name: str) -> np.ndarray:
-        return by_cell[name]["effect"].to_numpy() if name in by_cell else np.full(n, np.nan)
-
-    def worth(among: str) -> tuple[np.ndarray, np.ndarray]:
-        """What ablating the head costs where the others are gone."""
-        left = effect(f"{among}all but {head_name(head)}")
-        return effect(f"{among}all but {head_name(head)}, resampled") - left, effect(f"{among}gone") - left
-
-    share, mean_share = worth("")
-    backup, mean_backup = worth("missed, ")
-    found = found.assign(heads=set_name(heads), missed=set_name(missed), head=head_name(head))
-    found = found.assign(together=effect("resampled"), mean_together=effect("gone"))
-    return found.assign(share=share, mean_share=mean_share, backup=backup, mean_backup=mean_backup)
-
-
 COLUMNS = ("task", "verdict", "model", "heads", "n_heads", "n_undecided", "judged")
 SILENT = ("none", "undecided")
 """Verdicts that are no finding."""
@@ -293,23 +260,17 @@ def replication(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     none does), and ``n_heads``; ``n_undecided``: the heads of which nothing is known on the task; and ``judged``:
     whether the model can be judged on it at all.
     """
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for name, frame in frames.items():
-        for row in frame[~frame["verdict"].isin(SILENT)].to_dict("records"):
-            by_model = found.setdefault((row["task"], row["verdict"]), {})
-            by_model.setdefault(name, []).append(head_name((int(row["layer"]), int(row["head"]))))
-    states = {(name, task): _state(rows) for name, frame in frames.items() for task, rows in frame.groupby("task")}
-    rows = []
-    for (task, verdict), by_model in found.items():
-        for name in frames:
-            heads, state = by_model.get(name, []), states.get((name, task), (0, False))
-            rows.append((task, verdict, name, " ".join(heads), len(heads), *state))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def _state(rows: pd.DataFrame) -> tuple[int, bool]:
-    """Of a model's heads on one task."""
-    return int((rows["verdict"] == "undecided").sum()), bool((rows["undecidable"] == "").any())
+    rows = pd.concat([frame.assign(model=name) for name, frame in frames.items()], ignore_index=True)
+    rows["name"] = rows["layer"].astype(int).astype(str) + "." + rows["head"].astype(int).astype(str)
+    said = rows[~rows["verdict"].isin(SILENT)]
+    heads = said.groupby(["task", "verdict", "model"])["name"].agg(heads=" ".join, n_heads="size")
+    open_ = rows.assign(n_undecided=rows["verdict"] == "undecided", judged=rows["undecidable"] == "")
+    states = open_.groupby(["task", "model"]).agg({"n_undecided": "sum", "judged": "any"})
+    found = said[["task", "verdict"]].drop_duplicates().merge(pd.DataFrame({"model": list(frames)}), how="cross")
+    found = found.join(heads, on=["task", "verdict", "model"]).join(states, on=["task", "model"])
+    missing = {"heads": "", "n_heads": 0, "n_undecided": 0, "judged": False}
+    kinds = {"n_heads": int, "n_undecided": int, "judged": bool}
+    return found.fillna(missing).astype(kinds)[list(COLUMNS)]
 
 
 def check_siblings(model: Any, siblings: Sequence[Any]) -> None:

@@ -179,15 +179,13 @@ def _require_room(
     needed = total(config, dtype)
     if needed <= room:
         return
-    smaller = [name for name in hardware.flops if total(config, name) <= room]
-    models = [
-        name for name, each in PRESETS.items() if n_tokens <= each.config.n_ctx and total(each.config, dtype) <= room
-    ]
-    largest = max(models, key=lambda name: parameter_count(PRESETS[name].config), default=None)
-    would = [f"{each} here" for each in smaller]
-    would += [f"{largest} here"] if largest else []
+    would = [f"{name} here" for name in hardware.flops if total(config, name) <= room]
+    configs = {name: each.config for name, each in PRESETS.items() if n_tokens <= each.config.n_ctx}
+    fitting = [name for name, each in configs.items() if total(each, dtype) <= room]
+    if fitting:
+        would.append(f"{max(fitting, key=lambda name: parameter_count(configs[name]))} here")
     n = -(-needed // hardware.memory)
-    would += [f"{n} of these together (--devices {n}; this package computes on one)"]
+    would.append(f"{n} of these together (--devices {n}; this package computes on one)")
     raise InputError(
         f"weights and sweep take {needed / GB:,.1f} GB in {dtype}, expected at most the {room / GB:,.1f} GB of "
         f"{devices} x {hardware.name}; what would fit: {', or '.join(would)}"

@@ -134,16 +134,14 @@ class Choice:
 
     def judge(self, exact: SweepResult) -> Screen:
         """Compare the estimates with the exact effects of the chosen cells."""
-        table = exact.table("effect")
+        table, estimated = exact.table("effect"), self.estimated
         effects = pd.DataFrame({"effect": estimates(table)}, index=table.cells).reset_index()
-        labels = self.estimated.cells
-        frame = labels.assign(estimate=self.estimated.means()).merge(effects, how="left", on=list(labels))
+        labels = list(estimated.cells)
+        frame = estimated.cells.assign(estimate=estimated.means()).merge(effects, how="left", on=labels)
         frame["chosen"] = UNMEASURED
-        for name, numbers in ((TOP, self.top), (AUDIT, self.audit)):
-            frame.loc[numbers, "chosen"] = name
+        frame.loc[self.top, "chosen"], frame.loc[self.audit, "chosen"] = TOP, AUDIT
         frame["effect"] = frame["effect"].where(frame["chosen"] != UNMEASURED)
         complete = bool(exact.provenance["complete"]) and not frame.loc[self.measured, "effect"].isna().any()
-        estimated = self.estimated
         return Screen(estimated.frame(), exact.provenance, frame, estimated.method, estimated.completeness, complete)
 
 

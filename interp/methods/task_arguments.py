@@ -57,13 +57,7 @@ def require_prediction(model: Any, task: Task | str, metric: MetricName | None =
 
 
 def as_task(
-    task: Task | str,
-    model: Any,
-    *,
-    n: int | None,
-    seed: int,
-    metric: MetricName | None = None,
-    **how: Any,
+    task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None, **how: Any
 ) -> Task:
     """The task, loaded where it is a name; `metric` says what answers a named task needs, `how` is for ``load_task``.
 
@@ -91,10 +85,8 @@ def as_task(
         )
     from interp.tasks.catalogue import load_task
 
-    own: Any = metric if metric in get_args(Metric) else None
-    return _as_read_by(
-        model, load_task(task, n=n, seed=seed, tokenizer=tokenizer, n_ctx=model.cfg.n_ctx, metric=own, **how)
-    )
+    how |= {"tokenizer": tokenizer, "n_ctx": model.cfg.n_ctx, "metric": metric if metric in get_args(Metric) else None}
+    return _as_read_by(model, load_task(task, n=n, seed=seed, **how))
 
 
 def _as_read_by(model: Any, task: Task) -> Task:
@@ -106,16 +98,13 @@ def _as_read_by(model: Any, task: Task) -> Task:
 
 
 def _without_end(unit: Unit) -> Unit:
-    item, counterfactual = map(_open, (unit.item, unit.counterfactual))
-    assert item is not None, "a unit has an item"
-    return replace(unit, item=item, counterfactual=counterfactual)
+    """The unit without special tokens behind its examples."""
 
+    def open_(encoded: EncodedExample) -> EncodedExample:
+        other = encoded.word_counterfactual
+        return replace(encoded, after=(), word_counterfactual=other and open_(other))
 
-def _open(encoded: EncodedExample | None) -> EncodedExample | None:
-    """The example without special tokens behind it."""
-    if encoded is None:
-        return None
-    return replace(encoded, after=(), word_counterfactual=_open(encoded.word_counterfactual))
+    return replace(unit, item=open_(unit.item), counterfactual=unit.counterfactual and open_(unit.counterfactual))
 
 
 def _require_tokens_of(tokenizer: Any, task: Task) -> None:
@@ -133,13 +122,7 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
 
 
 def as_predicted(
-    task: Task | str,
-    model: Any,
-    *,
-    n: int | None,
-    seed: int,
-    metric: MetricName | None = None,
-    **how: Any,
+    task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None, **how: Any
 ) -> Task:
     """``as_task``, for who measures by `metric` what the model predicts."""
     if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
@@ -151,17 +134,16 @@ def as_predicted(
 
 def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int) -> list[Task]:
     """``as_predicted`` of each, where `n` is for those that are given by name, if any are."""
-    given = listed(tasks)
-    of_tasks = None if any(isinstance(each, str) for each in given) else n
-    return [as_predicted(each, model, n=of_tasks if isinstance(each, Task) else n, seed=seed) for each in given]
+    return [as_predicted(each, model, n=own, seed=seed) for each, own in _with_n(tasks, n)]
 
 
-def listed(tasks: Sequence[Task | str] | Task | str) -> Sequence[Task | str]:
-    """The tasks as a list, where one was given, too."""
-    found = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
-    if found is None:
+def _with_n(tasks: Sequence[Task | str] | Task | str, n: int | None) -> list[tuple[Task | str, int | None]]:
+    """The tasks as a list, where one was given, too, each with the units to draw of it."""
+    given = [tasks] if isinstance(tasks, str | Task) else as_list(tasks)
+    if given is None:
         raise InputError(f"tasks: expected tasks, or names of some, got {shown(tasks)}; see interp.list_tasks()")
-    return found
+    of_tasks = None if any(isinstance(each, str) for each in given) else n
+    return [(each, of_tasks if isinstance(each, Task) else n) for each in given]
 
 
 def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:
@@ -196,23 +178,22 @@ def apart(tasks: Sequence[Task], choosing: Sequence[Task]) -> list[Task]:
         raise InputError(
             f"choose_on: expected the same tasks, {', '.join(names)}, in this order; got {', '.join(others)}"
         )
-    return [_apart(task, other) for task, other in zip(tasks, choosing, strict=True)]
-
-
-def _apart(task: Task, choosing: Task) -> Task:
-    clusters, prompts = {unit.cluster for unit in task.units}, {each.prompt for each in task.examples}
-    units = tuple(
-        unit
-        for unit in choosing.units
-        if unit.cluster not in clusters and not prompts & {each.prompt for each in unit.examples}
-    )
-    if not units:
-        raise InputError(
-            f"choose_on: every unit of {task.name} has a cluster or a prompt that is scored, too, and would choose "
-            "what flatters it; give other items, such as those of load_task(..., split='select')"
+    found = []
+    for task, other in zip(tasks, choosing, strict=True):
+        clusters, prompts = {unit.cluster for unit in task.units}, {each.prompt for each in task.examples}
+        units = tuple(
+            unit
+            for unit in other.units
+            if unit.cluster not in clusters and not prompts & {each.prompt for each in unit.examples}
         )
-    shared = {**choosing.dropped, "scored, too": len(choosing.units) - len(units)}
-    return replace(choosing, units=units, dropped=shared)
+        if not units:
+            raise InputError(
+                f"choose_on: every unit of {task.name} has a cluster or a prompt that is scored, too, and would choose "
+                "what flatters it; give other items, such as those of load_task(..., split='select')"
+            )
+        dropped = {**other.dropped, "scored, too": len(other.units) - len(units)}
+        found.append(replace(other, units=units, dropped=dropped))
+    return found
 
 
 AnyReport = TypeVar("AnyReport")
@@ -229,12 +210,10 @@ def carried(
         InputError: As ``as_predicted``; or there is no list.
         TaskError: No task is left; or as ``as_task``.
     """
-    given = listed(tasks)
-    of_tasks = None if any(isinstance(each, str) for each in given) else n
     found, failed = list[Task](), dict[str, InterpError]()
-    for each in given:
+    for each, own in _with_n(tasks, n):
         try:
-            found.append(as_predicted(each, model, n=n if isinstance(each, str) else of_tasks, seed=seed, **how))
+            found.append(as_predicted(each, model, n=own, seed=seed, **how))
         except NotCarriedError as error:
             failed[each if isinstance(each, str) else each.name] = error
     if failed and not found:

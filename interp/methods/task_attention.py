@@ -17,7 +17,7 @@ Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,13 +30,13 @@ from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import task_provenance
 from interp.interventions.rows import example_labels
 from interp.interventions.sweep import Progress
-from interp.methods.attention_baselines import Baseline, Keys, is_testable, related_mask, toughest
+from interp.methods.attention_baselines import Baseline, Keys, is_testable, marked, toughest
 from interp.methods.attention_maps import query_attention
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.result import Result
-from interp.tasks.task import EncodedExample, Task, Unit
+from interp.tasks.task import EncodedExample, Task
 
 BY = ("layer", "head", "feature_value")
 """What attention is scored by."""
@@ -164,56 +164,34 @@ def task_attention(
         [[2, 2]]
     """
     given = as_task(task, model, n=n, seed=seed)
-    owners = [(number, unit) for number, unit in enumerate(given.units) for _ in unit.examples]
-    tagged = [
-        _Example(example, number, unit, encoded, _value(given, encoded))
-        for example, ((number, unit), encoded) in enumerate(zip(owners, given.examples, strict=True))
-        if _tagged(encoded)
-    ]
-    scored = _without_rare_values([each for each in tagged if all(map(is_testable, each.unit.examples))])
+    encoded, folds = given.examples, np.array([unit.fold for unit in given.units for _ in unit.examples])
+    labels = pd.DataFrame(example_labels(given)).assign(feature_value=[_value(given, each) for each in encoded])
+    tagged = np.array([each.query is not None and bool(each.related) for each in encoded])
+    whole = [all(map(is_testable, unit.examples)) for unit in given.units for _ in unit.examples]
+    scored = _without_rare_values(labels[tagged & whole])
     special = frozenset(getattr(getattr(model, "tokenizer", None), "all_special_ids", ()))
-    folds = sorted({unit.fold for unit in given.units})
     parts, n_without_reference = [], 0
-    for done, fold in enumerate(folds, start=1):
-        of_fold = [each for each in scored if each.unit.fold == fold]
+    for done, fold in enumerate(np.unique(folds).tolist(), start=1):
+        of_fold = scored[folds[scored["example"]] == fold]
         references = _testable_references(given, fold)
-        if of_fold and references:
-            values = [_value(given, each) for each in references]
-            parts.append(_fold_frame(model, of_fold, references, values, special))
+        if references and not of_fold.empty:
+            parts.append(_fold_frame(model, given, of_fold, references, special))
         n_without_reference += 0 if references else len(of_fold)
         if progress is not None:
-            progress(done, len(folds))
-    labels = example_labels(given)
+            progress(done, len(np.unique(folds)))
     provenance = {
         **model_provenance(model),
         **task_provenance(given),
         "seed": seed,
         "shape": (model.cfg.n_layers, model.cfg.n_heads),
-        "n_examples": len(given.examples),
-        "n_untagged": len(given.examples) - len(tagged),
-        "n_excluded": len(tagged) - len(scored),
+        "n_examples": len(encoded),
+        "n_untagged": len(encoded) - int(tagged.sum()),
+        "n_excluded": int(tagged.sum()) - len(scored),
         "n_without_reference": n_without_reference,
     }
-    rows = pd.DataFrame(columns=[*COLUMNS, *MEASURES])
-    if parts:
-        rows = pd.concat(parts, ignore_index=True).merge(pd.DataFrame(labels)[["example", "layout"]], on="example")
-        rows = rows[[*COLUMNS, *MEASURES]].sort_values(["layer", "head", "example"], ignore_index=True)
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, *MEASURES])
+    rows = rows[[*COLUMNS, *MEASURES]].sort_values(["layer", "head", "example"], ignore_index=True)
     return AttentionResult(rows, provenance)
-
-
-@dataclass(frozen=True)
-class _Example:
-    """An example by its number in the task, its unit by its own, and the feature's value that it is scored under."""
-
-    number: int
-    unit_number: int
-    unit: Unit
-    encoded: EncodedExample
-    value: str
-
-
-def _tagged(encoded: EncodedExample) -> bool:
-    return encoded.query is not None and bool(encoded.related)
 
 
 def _value(task: Task, encoded: EncodedExample) -> str:
@@ -221,23 +199,20 @@ def _value(task: Task, encoded: EncodedExample) -> str:
     return "" if task.feature is None else str(encoded.example.features.get(task.feature, OTHER))
 
 
-def _without_rare_values(examples: Sequence[_Example]) -> list[_Example]:
+def _without_rare_values(labels: pd.DataFrame) -> pd.DataFrame:
     """Values in too few clusters to be judged are one, with the next rarest until it can be; if all are, they are none.
 
     Else nothing could be said of a head that may look for a rare value only.
     """
-    clusters: dict[str, set[str]] = {}
-    for each in examples:
-        clusters.setdefault(each.value, set()).add(each.unit.cluster)
-    rare: set[str] = set()
-    together: set[str] = set()
+    clusters = {value: set(rows) for value, rows in labels.groupby("feature_value")["cluster"]}
+    rare, together = set[str](), set[str]()
     for value in sorted(clusters, key=lambda each: (len(clusters[each]), each)):
         if len(clusters[value]) >= FEWEST_CLUSTERS and (not rare or len(together) >= FEWEST_CLUSTERS):
             break
         rare.add(value)
         together |= clusters[value]
     pooled = "" if len(rare) == len(clusters) else OTHER
-    return [replace(each, value=pooled) if each.value in rare else each for each in examples]
+    return labels.assign(feature_value=labels["feature_value"].where(~labels["feature_value"].isin(rare), pooled))
 
 
 def _testable_references(task: Task, fold: int) -> list[EncodedExample]:
@@ -246,61 +221,48 @@ def _testable_references(task: Task, fold: int) -> list[EncodedExample]:
 
 
 def _fold_frame(
-    model: Any,
-    scored: Sequence[_Example],
-    references: Sequence[EncodedExample],
-    values: Sequence[str],
-    special: frozenset[int],
+    model: Any, task: Task, labels: pd.DataFrame, references: Sequence[EncodedExample], special: frozenset[int]
 ) -> pd.DataFrame:
     """Score examples against the baselines that their reference examples chose, value by value."""
-    looked, weights = query_attention(model, references), query_attention(model, [each.encoded for each in scored])
+    examples, values = (
+        [task.examples[number] for number in labels["example"]],
+        [_value(task, each) for each in references],
+    )
+    looked, weights = query_attention(model, references), query_attention(model, examples)
     parts = []
-    for value in dict.fromkeys(each.value for each in scored):
+    for value in labels["feature_value"].unique():
         # Of values that are taken together, or of one without references: all of them.
         same = [at for at, own in enumerate(values) if own == value] or list(range(len(references)))
         chosen = toughest(looked[same], [references[at] for at in same], special)
-        mine = [at for at, each in enumerate(scored) if each.value == value]
-        parts.append(_value_frame(weights[mine], [scored[at] for at in mine], chosen, model.cfg.n_heads, special))
+        mine = np.flatnonzero(labels["feature_value"] == value)
+        scores = _scores(weights[mine], [examples[at] for at in mine], chosen, special)
+        layer, head = np.divmod(np.arange(len(chosen)), model.cfg.n_heads)
+        cells = pd.DataFrame({"layer": layer, "head": head, "baseline": [each.name for each in chosen]})
+        rows = cells.merge(labels.iloc[mine], how="cross")  # cell by cell
+        parts.append(rows.assign(**{name: each.T.ravel() for name, each in scores.items()}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _value_frame(
+def _scores(
     weights: Float[np.ndarray, "example cell key_pos"],
-    scored: Sequence[_Example],
+    examples: Sequence[EncodedExample],
     chosen: Sequence[Baseline],
-    n_heads: int,
     special: frozenset[int],
-) -> pd.DataFrame:
-    """The rows of one value of the feature."""
-    examples = [each.encoded for each in scored]
-    n_cells, n_keys = weights.shape[1:]
-    keys, related = Keys.of(examples, n_keys, special), related_mask(examples, n_keys)
+) -> dict[str, Float[np.ndarray, "example cell"]]:
+    """``MEASURES`` of the examples with one value of the feature, whose cells have `chosen` their baselines."""
+    n_keys = weights.shape[-1]
+    keys, related = Keys.of(examples, n_keys, special), marked([each.related for each in examples], n_keys)
     attention = np.einsum("eck,ek->ec", weights, related)
     baseline, overlap = np.zeros_like(attention), np.zeros_like(attention)
     for rule in set(chosen):
         cells, looks = [cell for cell, each in enumerate(chosen) if each == rule], keys.mask(rule)
         baseline[:, cells] = np.einsum("eck,ek->ec", weights[:, cells], looks)
         overlap[:, cells] = ((related * looks).sum(axis=1) / related.sum(axis=1))[:, None]
-    layer, head = np.divmod(np.arange(n_cells), n_heads)
-    labels = pd.DataFrame(
-        {
-            "feature_value": [each.value for each in scored],
-            "unit": [each.unit_number for each in scored],
-            "example": [each.number for each in scored],
-            "cluster": [each.unit.cluster for each in scored],
-            "template": [each.encoded.example.template for each in scored],
-        }
-    )
-    measures = {
+    return {
         "attention": attention,
         "attention_baseline": baseline,
         "excess": attention - baseline,
         "baseline_overlap": overlap,
-        "attention_self": weights[np.arange(len(scored)), :, keys.query[:, 0]],
+        "attention_self": weights[np.arange(len(examples)), :, keys.query[:, 0]],
         "attention_first": weights[:, :, 0],
     }
-    names = np.array([each.name for each in chosen], dtype=object)
-    of_cells = {"layer": layer, "head": head, "baseline": names}
-    rows = labels.iloc[np.tile(np.arange(len(scored)), n_cells)].reset_index(drop=True)
-    rows = rows.assign(**{name: each.repeat(len(scored)) for name, each in of_cells.items()})
-    return rows.assign(**{name: each.T.ravel() for name, each in measures.items()})

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.claims.claim import Claims, Measured, claim
+from interp.claims.claim import Claims, Measured, benjamini_hochberg, claim, holm
 from interp.claims.effects import against_base
 from interp.claims.units import ClusterTable, UnitTable
 from interp.errors import InputError
@@ -267,3 +267,34 @@ def test_a_frame_has_the_kind_in_its_columns():
     assert list(frame) == Claims.columns("effect")
     assert list(frame)[:3] == ["effect", "effect_low", "effect_high"]
     np.testing.assert_array_equal(frame["effect_p_adjusted"], found.p_adjusted)
+
+
+def test_holm_by_hand():
+    # .01 x 4, .02 x 3, .03 x 2 = .06 (as the one before), .2 x 1
+    np.testing.assert_allclose(holm(np.array([0.03, 0.01, 0.2, 0.02])), [0.06, 0.04, 0.2, 0.06])
+
+
+def test_benjamini_hochberg_by_hand():
+    # .04 x 4/4 bounds those before it: .03 x 4/3 = .04, .02 x 4/2 = .04, .01 x 4 = .04
+    np.testing.assert_allclose(benjamini_hochberg(np.array([0.04, 0.01, 0.03, 0.02])), 0.04)
+
+
+@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+def test_what_was_not_measured_is_no_hypothesis(correct):
+    p = np.array([0.01, np.nan, 0.02])
+    np.testing.assert_array_equal(correct(p)[[0, 2]], correct(p[[0, 2]]))
+    assert np.isnan(correct(p)[1])
+    assert np.isnan(correct(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
+def test_corrected_is_never_smaller_and_never_above_one(correct):
+    p = np.random.default_rng(0).uniform(size=200)
+    assert (correct(p) >= p).all()
+    assert correct(p).max() <= 1
+
+
+def test_holm_bounds_the_family_wise_error():
+    rng = np.random.default_rng(1)
+    wrong = np.mean([holm(rng.uniform(size=20)).min() <= 0.05 for _ in range(2000)])
+    assert 0.035 <= wrong <= 0.062

@@ -18,7 +18,6 @@ from interp.claims.groups import (
     remaining,
 )
 
-ALL = {"a": [(0, 0), (0, 1), (0, 2)]}
 MEMBER = {"together": -9.0, "mean_together": -8.0, "share": -5.0, "mean_share": -4.0}
 
 
@@ -71,7 +70,7 @@ def test_columns_are_there_even_where_nothing_was_ablated():
     nothing = judged_groups({"a": pd.DataFrame()}, min_effect=0.1, alpha=0.05, seed=0)
     assert nothing.empty
     assert set(GROUP_COLUMNS) <= set(nothing.columns)
-    assert list(partners(heads(), nothing, {}, 0.05).columns) == [*PARTNER_COLUMNS, *DOUBT_COLUMNS]
+    assert list(partners(heads(), nothing, 0.05).columns) == [*PARTNER_COLUMNS, *DOUBT_COLUMNS]
 
 
 def test_who_is_no_member_leaves_and_the_rest_is_measured_again():
@@ -86,7 +85,7 @@ def test_who_is_no_member_leaves_and_the_rest_is_measured_again():
 
 
 def test_all_members_are_named_with_what_they_cost_together_and_after_each_other():
-    found = partners(heads(), judged({"0.0": MEMBER, "0.1": MEMBER, "0.2": {**MEMBER, "mean_share": -3.0}}), ALL, 0.05)
+    found = partners(heads(), judged({"0.0": MEMBER, "0.1": MEMBER, "0.2": {**MEMBER, "mean_share": -3.0}}), 0.05)
     assert found["partners"].tolist() == ["0.1 0.2", "0.0 0.2", "0.0 0.1", ""]
     assert found["group"].tolist() == ["0.0+0.1+0.2"] * 3 + [""]
     np.testing.assert_allclose(found["group_effect"], [-8, -8, -8, np.nan])
@@ -98,12 +97,12 @@ def test_all_members_are_named_with_what_they_cost_together_and_after_each_other
 
 def test_a_head_that_is_missed_by_itself_has_no_partners():
     frame = heads(mean_state=["undecided", "none", "none", "none"])
-    found = partners(frame, judged({"0.0": MEMBER, "0.1": MEMBER}), ALL, 0.05)
+    found = partners(frame, judged({"0.0": MEMBER, "0.1": MEMBER}), 0.05)
     assert found["partners"].tolist() == ["", "0.0", "", ""]
 
 
 def test_an_undecided_member_leaves_a_doubt():
-    found = partners(heads(), judged({"0.0": MEMBER, "0.1": {**MEMBER, "share": -1.02}}), ALL, 0.05)
+    found = partners(heads(), judged({"0.0": MEMBER, "0.1": {**MEMBER, "share": -1.02}}), 0.05)
     assert found["partners"].tolist() == [""] * 4
     assert found["doubtful"].tolist() == ["", "0.0", "", ""]
     assert found["doubtful_effect"][1] == pytest.approx(-1.02)
@@ -112,26 +111,27 @@ def test_an_undecided_member_leaves_a_doubt():
 
 def test_what_the_task_needs_together_is_said_where_no_one_is_a_member():
     idle = {**MEMBER, "share": 0.0, "mean_share": 0.0}
-    found = partners(heads(), judged({"0.0": idle, "0.1": idle, "0.2": idle}), ALL, 0.05)
+    found = partners(heads(), judged({"0.0": idle, "0.1": idle, "0.2": idle}), 0.05)
     assert found["caveat"][0] == "the task needs it or 0.1 or 0.2: ablated together, they cost it"
     group = judged({"0.0": MEMBER, "0.1": MEMBER, "0.2": idle})  # which two of them explain
-    assert set(partners(heads(), group, ALL, 0.05)["caveat"]) == {""}
+    assert set(partners(heads(), group, 0.05)["caveat"]) == {""}
 
 
 def test_who_stands_in_for_a_head_that_is_missed_by_itself_is_said_to():
     nothing = dict.fromkeys(MEMBER, 0.0)
     backup = {**nothing, "backup": -3.0, "mean_backup": -2.0}
     groups = judged({"0.1": backup, "0.2": {**backup, "mean_backup": 0.0}}, missed="0.0")
-    found = partners(heads(mean_state=["drop", "none", "none", "none"]), groups, ALL, 0.05)
+    found = partners(heads(mean_state=["drop", "none", "none", "none"]), groups, 0.05)
     assert found["caveat"].tolist() == ["", "the task needs it where 0.0 and 0.2 are ablated", "", ""]
 
 
 def test_who_could_do_the_work_and_was_not_ablated_with_others():
     nothing = judged_groups({}, min_effect=0.1, alpha=0.05, seed=0)
-    assert partners(heads(), nothing, {"a": [(0, 0), (0, 1)]}, 0.05)["caveat"].tolist() == ["", "", ALONE, ""]
-    assert partners(heads(), nothing, {"a": []}, 0.05)["caveat"].tolist() == [ALONE] * 3 + [""]
+    two = judged({"0.0": MEMBER, "0.1": MEMBER})
+    assert partners(heads(), two, 0.05)["caveat"].tolist() == ["", "", ALONE, ""]
+    assert partners(heads(), nothing, 0.05)["caveat"].tolist() == [ALONE] * 3 + [""]
     only = heads(attention_state=["shown", "none", "none", "none"])  # there is nobody to ablate it with
-    assert set(partners(only, nothing, {"a": [(0, 0)]}, 0.05)["caveat"]) == {""}
+    assert set(partners(only, nothing, 0.05)["caveat"]) == {""}
 
 
 def test_candidates_look_or_carry_and_are_not_missed_and_the_best_come_first():

@@ -22,6 +22,7 @@ from interp.claims.rules import (
     Specificity,
     States,
     judge,
+    required_units,
     undecidable,
 )
 from interp.claims.verdicts import OPEN
@@ -229,3 +230,27 @@ def test_the_page_shows_every_verdict_in_order():
     """The report knows frames only, so it names the verdicts itself."""
     assert tuple(shown.VERDICTS) == ORDER
     assert shown.FINDINGS == FINDINGS
+
+
+def test_required_units_have_the_power_that_was_asked_for():
+    """Of a one-sided z-test with 1.645: a head with twice the minimum, and one with none, are one minimum away."""
+    needed = required_units(1 / np.sqrt(10), 10, 0.5, critical=1.645)
+    assert needed == np.ceil(((1.645 + 0.8416) / 0.5) ** 2) == 25
+    rng = np.random.default_rng(2)
+    for truth in (0.0, 1.0):
+        means = rng.normal(truth, 1, size=(4000, 25)).mean(axis=1)
+        z = (means - 0.5) * np.sqrt(25) * (1 if truth else -1)
+        assert np.mean(z > 1.645) == pytest.approx(0.8, abs=0.03)
+
+
+def test_one_and_a_half_minima_need_four_times_as_many():
+    assert required_units(1.0, 100, 0.5, critical=3.0) == pytest.approx(
+        required_units(1.0, 100, 1.0, critical=3.0) * 4, rel=0.01
+    )
+
+
+def test_required_units_of_an_unknown_spread_are_unknown():
+    assert np.isnan(required_units(np.nan, 10, 0.5, critical=2.0))
+    assert np.isnan(required_units(0.0, 10, 0.5, critical=2.0))
+    assert np.isnan(required_units(1.0, 10, 0.0, critical=2.0))
+    assert np.isnan(required_units(1.0, 10, 0.5, critical=np.nan))

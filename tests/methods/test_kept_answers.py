@@ -238,7 +238,7 @@ def test_memory_that_ran_out_is_no_answer(tmp_path, monkeypatch):
     def full(*_args, **_options):
         raise NoRoomError("out of memory")
 
-    monkeypatch.setattr("interp.methods.card_parts.positions", full)
+    monkeypatch.setattr("interp.methods.card_patching.positions", full)
     with pytest.raises(NoRoomError):
         carded(tmp_path)
     monkeypatch.undo()
