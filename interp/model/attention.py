@@ -19,7 +19,7 @@ from interp.errors import InputError
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
 from interp.model.layers import add_bias
-from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_turn
+from interp.model.positions import AttentionScores, Places, Queries, Rotary, SeenMask, make_offsets
 from interp.shapes import HeadVectors, PaddingMask, Residual
 
 Keys = Float[Tensor, "batch head key_pos d_head"]
@@ -168,10 +168,11 @@ class Attention(nn.Module):
         for name, n in (("b_Q", queries), ("b_K", keys), ("b_V", keys)):
             add_bias(self, name, (n, config.d_head), present="qkv" in config.biases)
         add_bias(self, "b_O", (config.d_model,), present="o" in config.biases)
-        self.turn, self.score = make_turn(config), make_scores(config)
+        rotary = config.positions == "rotary"
+        self.turn = Rotary((config.rotary_dim or config.d_head) if rotary else 0, config.rotary_base)
+        self.score = make_scores(config)
         self.offsets = make_offsets(config, self.score.scale)
         self.hook_q, self.hook_k, self.hook_v = HookPoint(), HookPoint(), HookPoint()
-        rotary = config.positions == "rotary"
         self.hook_rot_q, self.hook_rot_k = ((HookPoint() if rotary else nn.Identity()) for _ in "qk")
         self.hook_attn_scores, self.hook_pattern = HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()

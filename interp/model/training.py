@@ -19,14 +19,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from interp.errors import ConfigError, InputError, shown
 from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
-from interp.model.config import is_number, require_choice, require_count, require_fields
+from interp.model.config import is_number, require_fields, require_kinds
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 
@@ -71,13 +71,7 @@ class TrainingConfig:
     checkpoint_every: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "log_every"):
-            require_count(name, getattr(self, name))
-        require_count("warmup_steps", self.warmup_steps, 0)
-        if self.checkpoint_every is not None:
-            require_count("checkpoint_every", self.checkpoint_every)
-        require_choice("optimizer", self.optimizer, get_args(OptimizerName))
-        require_choice("precision", self.precision, get_args(Precision))
+        require_kinds(self, least={"warmup_steps": 0})
         for name in ("muon_lr", "adamw_lr", "weight_decay", "clip"):
             if not is_number(getattr(self, name)):
                 got = shown(getattr(self, name))

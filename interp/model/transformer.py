@@ -22,7 +22,7 @@ from interp.arguments import named_arguments
 from interp.errors import InputError, LoadError, shown
 from interp.model import hooks
 from interp.model.attention import KeyValueCache
-from interp.model.block import AttentionBlock, Blocks, make_block
+from interp.model.block import Block, Blocks
 from interp.model.config import TransformerConfig
 from interp.model.generation import GenerationMixin
 from interp.model.hooks import HookPoint
@@ -106,7 +106,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         self.embed = Embed(config.d_vocab, config.d_model)
         self.hook_embed = HookPoint()
         self._add_to_the_embedding(config)
-        self.blocks = Blocks(make_block(config) for _ in range(config.n_layers))
+        self.blocks = Blocks(Block(config) for _ in range(config.n_layers))
         self.ln_final = _before_unembedding(config)
         self.unembed = make_unembed(config, self.embed)
         self._initialise(seed)
@@ -249,7 +249,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         mask = as_padding_mask(attention_mask, tokens.to(logits.device))
         return next_token_loss(logits, tokens.to(logits.device), mask, per_token=per_token)
 
-    def _blocks_before(self, stop: int | None) -> Sequence[AttentionBlock]:
+    def _blocks_before(self, stop: int | None) -> Sequence[Block]:
         n = self.config.n_layers
         if stop is not None and not (isinstance(stop, Integral) and -n <= stop <= n):
             raise InputError(

@@ -45,7 +45,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading import files
-from interp.model.loading.foreign import ForeignConfig, Layout, conv1d, is_tied, linear
+from interp.model.loading.foreign import ForeignConfig, Layout, is_tied
 from interp.model.loading.huggingface import GPT2, GPT_BIASES, MASKS
 from interp.model.loading.tensors import Checkpoint
 from interp.model.loading.tokenizer import load_tokenizer, tokenizer_beside
@@ -58,7 +58,7 @@ NANOGPT = replace(
     pos="transformer.wpe.weight",
     blocks="transformer.h",
     ln_final="transformer.ln_f",
-    matrix=linear,
+    conv1d=False,
 )
 MINGPT_2020 = Layout(
     embed="tok_emb.weight",
@@ -192,7 +192,7 @@ def _mingpt_layout(state: files.State) -> Layout:
         return replace(MINGPT_2020, qkv=qkv, o=o)
     joined = state.get("transformer.h.0.attn.c_attn.weight")
     kept = joined is not None and joined.ndim == 2 and joined.shape[0] < joined.shape[1]
-    return replace(NANOGPT, matrix=conv1d if kept else linear)
+    return replace(NANOGPT, conv1d=kept)
 
 
 def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:

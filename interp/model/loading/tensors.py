@@ -11,8 +11,10 @@ So at most the model, in its dtype, and one tensor are in memory.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+import einops
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -62,6 +64,12 @@ class Taker:
             )
         require_numbers(tensor, name, self.source)
         return tensor
+
+    def arranged(self, name: str, kept: str, ours: str, sizes: Mapping[str, int]) -> Tensor:
+        """The tensor `name`, whose axes are those of `kept`, rearranged to `ours`; both as einops has them."""
+        used = {axis: sizes[axis] for axis in re.findall(r"\w+", kept)}
+        shape = [prod(used[axis] for axis in re.findall(r"\w+", each)) for each in re.findall(r"\(.*?\)|\w+", kept)]
+        return einops.rearrange(self(name, *shape), f"{kept} -> {ours}", **used)
 
     def prefix(self, prefix: str, embed: str) -> str:
         """`prefix` where names begin with it; nothing where the checkpoint is of the body alone.
