@@ -129,14 +129,6 @@ class KeyValueCache:
         self.layers, self.attention_mask = step.layers, step.attention_mask
 
 
-def head_weight(n_heads: int, d_model: int, d_head: int) -> nn.Parameter:
-    """A ``[head d_model d_head]`` parameter laid out in memory as ``[d_model head d_head]``.
-
-    With this layout all heads' projections are one matrix product, without a copy.
-    """
-    return nn.Parameter(torch.empty(d_model, n_heads, d_head).permute(1, 0, 2))
-
-
 def project(
     x: HeadInput, weight: Float[Tensor, "head d_model d_head"], bias: Float[Tensor, "head d_head"]
 ) -> HeadVectors:
@@ -163,7 +155,10 @@ class Attention(nn.Module):
         super().__init__()
         queries, keys = config.n_heads, config.kv_heads
         self.group = queries // keys
-        self.W_Q, self.W_K, self.W_V = (head_weight(n, config.d_model, config.d_head) for n in (queries, keys, keys))
+        # In memory as [d_model head d_head], so that all heads' projections are one matrix product, without a copy.
+        self.W_Q, self.W_K, self.W_V = (
+            nn.Parameter(torch.empty(config.d_model, n, config.d_head).permute(1, 0, 2)) for n in (queries, keys, keys)
+        )
         self.W_O = nn.Parameter(torch.empty(queries, config.d_head, config.d_model))
         for name, n in (("b_Q", queries), ("b_K", keys), ("b_V", keys)):
             add_bias(self, name, (n, config.d_head), present="qkv" in config.biases)
