@@ -6,28 +6,15 @@ were some). Its GELU is exact since 17 May 2023 and was the tanh approximation b
 read as exact where ``bias`` is named. In what was trained between the dates, each neuron is then off by at most 0.0005.
 
 **minGPT** writes the config before it is filled in: null sizes are read off the tensors, heads off the ``model_type``.
-
-===========  ======================================  ==========================================================
-since 2022   ``transformer.h.0.attn.c_attn.weight``  as ``Linear`` keeps it (on 23 and 24 June 2022 as ``Conv1D``
-                                                     does); the tanh approximation
-2020         ``blocks.0.attn.query.weight``          queries, keys and values apart, in copies of it also together
-                                                     (``blocks.0.attn.c_attn.weight``); the exact GELU
-===========  ======================================  ==========================================================
+Since 2022 it names its layers as nanoGPT does (on 23 and 24 June 2022 kept as ``Conv1D`` does) and has the tanh
+approximation. In 2020, queries, keys and values were apart, in copies of it also together; the GELU was exact.
 
 **llama2.c** keeps Llama under Meta's names. Its rotary positions turn neighbouring components ``(2 i, 2 i + 1)``; ours,
 as Hugging Face's, turn ``i`` with ``i + d_head / 2``. So the components of every query and key are reordered alike,
-which leaves every score as it was. A ``.bin`` file is a header of seven numbers, then the tensors, in float32, each
-kind for all layers together:
-
-=======  =====================================================  ===================================================
-version  header                                                 tensors
-=======  =====================================================  ===================================================
-0        28 bytes: the numbers. A negative vocabulary says      embedding, first norms, attention, second norms,
-         that the unembedding is not the embedding.             MLP, last norm, rotary tables, unembedding
-1        256 bytes: ``ak42``, the version, the numbers,         all norms, embedding, attention, MLP, unembedding
-         whether the unembedding is the embedding
-2        the same; quantised to 8 bits, refused here
-=======  =====================================================  ===================================================
+which leaves every score as it was. A ``.bin`` file is a header with seven numbers, then the tensors, in float32, each
+kind for all layers together (``_shapes``). In version 0, the header is the numbers alone, and a negative vocabulary
+says that the unembedding is not the embedding. In version 1, it is ``ak42``, the version, the numbers, and whether the
+unembedding is the embedding. Version 2 is quantised to 8 bits, and refused here.
 """
 
 import math
