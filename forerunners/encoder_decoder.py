@@ -20,7 +20,7 @@ from transformer_lens import HookedRootModule
 
 from interp.errors import ConfigError, InputError
 from interp.model.attention import Attention
-from interp.model.block import Block, PostNormBlock, make_block
+from interp.model.block import Block
 from interp.model.config import TransformerConfig
 from interp.model.devices import ordinary_modes
 from interp.model.hooks import HookPoint, StrictHooks
@@ -37,7 +37,9 @@ Memory = Float[Tensor, "sources source_pos d_model"]
 
 
 class DecoderBlock(Block):
-    """``x + attn(ln1(x))``, ``x + cross_attn(ln_cross(x), source)``, ``x + mlp(ln2(x))``.
+    """``x + attn(ln1(x))``, ``x + cross_attn(ln_cross(x), source)``, ``x + mlp(ln2(x))``; or with post-norm.
+
+    Post-norm is ``ln1(x + attn(x))``, ``ln_cross(x + cross_attn(x, source))``, ``ln2(x + mlp(x))``.
 
     ``cross_attn`` has the points of an attention; its pattern is ``[batch head query_pos key_pos]`` with the target's
     positions as queries and the source's as keys. ``hook_resid_cross`` is the stream when it has written.
@@ -55,28 +57,15 @@ class DecoderBlock(Block):
         x = self.attended(self.hook_resid_mid(x + self._attention(x, places, None)))
         written = self.cross_attn((self.read_by_cross(x), source, source), across)
         x = self.crossed(self.hook_resid_cross(x + self.hook_cross_attn_out(written)))
-        out = self.hook_mlp_out(self.mlp(self.read_by_mlp(self._mlp_input(x))))
-        return self.left(self.hook_resid_post(x + out))
+        return self.left(self.hook_resid_post(x + self._mlp(x)))
 
     def read_by_cross(self, x: Rows) -> Rows:
-        """What the queries to the source read of the stream."""
-        return self.ln_cross(x)
+        """What the queries to the source read of the stream, which post-norm has normalised already."""
+        return x if self.post_norm else self.ln_cross(x)
 
     def crossed(self, x: Rows) -> Rows:
         """What goes on when cross-attention has written."""
-        return x
-
-
-class PostNormDecoderBlock(DecoderBlock, PostNormBlock):
-    """``ln1(x + attn(x))``, ``ln_cross(x + cross_attn(x, source))``, ``ln2(x + mlp(x))``."""
-
-    def read_by_cross(self, x: Rows) -> Rows:
-        """The stream, which is normalised already."""
-        return x
-
-    def crossed(self, x: Rows) -> Rows:
-        """The normalised sum."""
-        return self.ln_cross(x)
+        return self.ln_cross(x) if self.post_norm else x
 
 
 class EncoderDecoder(StrictHooks, HookedRootModule):
@@ -110,9 +99,8 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
         self.embed, self.pos_embed = Embed(config.d_vocab, config.d_model), make_pos_embed(config)
         self.hook_source_embed, self.hook_target_embed = HookPoint(), HookPoint()
         both_ways = replace(config, causal=False)
-        self.encoder = nn.ModuleList(make_block(both_ways) for _ in range(config.n_layers))
-        make = PostNormDecoderBlock if config.norm_position == "post" else DecoderBlock
-        self.decoder = nn.ModuleList(make(config) for _ in range(config.n_layers))
+        self.encoder = nn.ModuleList(Block(both_ways) for _ in range(config.n_layers))
+        self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.n_layers))
         post = config.norm_position == "post"
         self.ln_encoded, self.ln_final = (NoNorm(config.d_model) if post else make_norm(config) for _ in range(2))
         self.unembed = make_unembed(config, self.embed)

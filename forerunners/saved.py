@@ -18,7 +18,7 @@ from forerunners.recurrent import Bidirectional, Recurrent, RecurrentConfig
 from interp.arguments import named_arguments
 from interp.errors import ConfigError, LoadError, OutputError, shown, suggest
 from interp.model.devices import documented
-from interp.model.loading.files import State, check_numbers, check_shapes, read_json, read_safetensors
+from interp.model.loading.tensors import State, check_weights, read_json, read_safetensors
 from interp.model.loading.tokenizer import load_tokenizer
 
 FORMAT, WEIGHTS, CONFIG = 1, "model.safetensors", "config.json"
@@ -82,8 +82,7 @@ def load_forerunner(folder: str | Path) -> Forerunner:
     state, tokenizer = read_safetensors(folder / WEIGHTS), load_tokenizer(folder)
     if kind == "NGram":
         return NGram(config, *_tables(state, config, str(folder)), tokenizer, name=name)
-    check_shapes(state, _parameter_shapes(NEURAL[kind][0], config, state, str(folder)), str(folder))
-    check_numbers(state, str(folder))
+    check_weights(state, _parameter_shapes(NEURAL[kind][0], config, state, str(folder)), str(folder))
     model = NEURAL[kind][0](config, tokenizer, name=name)
     model.to(dtype=reduce(torch.promote_types, (each.dtype for each in state.values())))
     model.load_state_dict(state, strict=False)  # its names and shapes were checked
@@ -115,8 +114,7 @@ def _tables(state: State, config: NGramConfig, source: str) -> tuple[Any, list[O
         unigram = {"unigram": state["unigram"]}
     except KeyError as error:
         raise LoadError(f"{source}: tensor {error} is missing; does the config describe these weights?") from error
-    check_shapes(unigram, [("unigram", (config.d_vocab,))], source)
-    check_numbers(unigram, source)
+    check_weights(unigram, [("unigram", (config.d_vocab,))], source)
     for order, tensors in enumerate(orders, start=2):
         if not is_table(tensors, config.d_vocab):
             raise LoadError(

@@ -22,13 +22,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import interp
 from interp.errors import plain
-
-if TYPE_CHECKING:
-    import torch
 
 NAME = "interp"
 OPTIONAL = {"ray": "for several machines: --executor ray"}
@@ -185,28 +182,23 @@ def torch_devices() -> Iterator[Finding]:
     """Whether torch can multiply on each device that it has."""
     import torch
 
-    yield _multiplies(torch.device("cpu"), f"the CPU, on {torch.get_num_threads()} threads unless --threads says")
+    devices = {torch.device("cpu"): f"the CPU, on {torch.get_num_threads()} threads unless --threads says"}
     for number in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(number)
         says = f"{about.name}, {about.total_memory / 1e9:.0f} GB: --device cuda:{number}"
-        yield _multiplies(torch.device("cuda", number), says)
+        devices[torch.device("cuda", number)] = says
+    numbers = torch.arange(64.0).reshape(8, 8)  # small whole numbers, whose products every device makes exactly
+    expected = [[sum(map(float.__mul__, row, column)) for column in numbers.tolist()] for row in numbers.tolist()]
+    for device, says in devices.items():
+        is_right = (numbers.to(device) @ numbers.to(device).T).tolist() == expected
+        fault = "" if is_right else f"{says}; a matrix product is wrong"
+        yield _checked(f"torch on {device}", says, fault, "install torch again, in a build for it")
     if not torch.cuda.device_count():
         built = torch.version.cuda or torch.version.hip
         says = f"none is seen, though torch is built for {built}" if built else "none; torch is built for the CPU"
         yield Finding("GPU", "note", says, "needed for large models alone: a driver, and a torch that is built for it")
     if torch.backends.mps.is_available():
         yield Finding("MPS", "note", "Apple's GPU is there; interp does not compute on it", "use --device cpu")
-
-
-def _multiplies(device: "torch.device", says: str) -> Finding:
-    """Whether a product of small whole numbers, which every device makes exactly, is right."""
-    import torch
-
-    numbers = torch.arange(64.0).reshape(8, 8)
-    expected = [[sum(map(float.__mul__, row, column)) for column in numbers.tolist()] for row in numbers.tolist()]
-    is_right = (numbers.to(device) @ numbers.to(device).T).tolist() == expected
-    fault = "" if is_right else f"{says}; a matrix product is wrong"
-    return _checked(f"torch on {device}", says, fault, "install torch again, in a build for it")
 
 
 def runs_folder() -> Iterator[Finding]:

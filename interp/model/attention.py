@@ -19,7 +19,7 @@ from interp.errors import InputError
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
 from interp.model.layers import add_bias
-from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_turn
+from interp.model.positions import AttentionScores, Places, Queries, Rotary, SeenMask, make_offsets
 from interp.shapes import HeadVectors, PaddingMask, Residual
 
 Keys = Float[Tensor, "batch head key_pos d_head"]
@@ -129,14 +129,6 @@ class KeyValueCache:
         self.layers, self.attention_mask = step.layers, step.attention_mask
 
 
-def head_weight(n_heads: int, d_model: int, d_head: int) -> nn.Parameter:
-    """A ``[head d_model d_head]`` parameter laid out in memory as ``[d_model head d_head]``.
-
-    With this layout all heads' projections are one matrix product, without a copy.
-    """
-    return nn.Parameter(torch.empty(d_model, n_heads, d_head).permute(1, 0, 2))
-
-
 def project(
     x: HeadInput, weight: Float[Tensor, "head d_model d_head"], bias: Float[Tensor, "head d_head"]
 ) -> HeadVectors:
@@ -163,15 +155,19 @@ class Attention(nn.Module):
         super().__init__()
         queries, keys = config.n_heads, config.kv_heads
         self.group = queries // keys
-        self.W_Q, self.W_K, self.W_V = (head_weight(n, config.d_model, config.d_head) for n in (queries, keys, keys))
+        # In memory as [d_model head d_head], so that all heads' projections are one matrix product, without a copy.
+        self.W_Q, self.W_K, self.W_V = (
+            nn.Parameter(torch.empty(config.d_model, n, config.d_head).permute(1, 0, 2)) for n in (queries, keys, keys)
+        )
         self.W_O = nn.Parameter(torch.empty(queries, config.d_head, config.d_model))
         for name, n in (("b_Q", queries), ("b_K", keys), ("b_V", keys)):
             add_bias(self, name, (n, config.d_head), present="qkv" in config.biases)
         add_bias(self, "b_O", (config.d_model,), present="o" in config.biases)
-        self.turn, self.score = make_turn(config), make_scores(config)
+        rotary = config.positions == "rotary"
+        self.turn = Rotary((config.rotary_dim or config.d_head) if rotary else 0, config.rotary_base)
+        self.score = make_scores(config)
         self.offsets = make_offsets(config, self.score.scale)
         self.hook_q, self.hook_k, self.hook_v = HookPoint(), HookPoint(), HookPoint()
-        rotary = config.positions == "rotary"
         self.hook_rot_q, self.hook_rot_k = ((HookPoint() if rotary else nn.Identity()) for _ in "qk")
         self.hook_attn_scores, self.hook_pattern = HookPoint(), HookPoint()
         self.hook_z, self.hook_result = HookPoint(), HookPoint()

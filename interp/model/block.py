@@ -15,13 +15,13 @@ from torch import nn
 from interp.model.attention import Attention, HeadInput, KeyInput, LayerCache
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import Rows, make_mlp, make_norm
+from interp.model.layers import MLP, Rows, make_norm
 from interp.model.positions import Places
 from interp.shapes import Residual
 
 
-class AttentionBlock(nn.Module):
-    """``x + attn(ln1(x))``.
+class Block(nn.Module):
+    """Attention, then the MLP where there is one; ``hook_resid_mid`` and ``hook_resid_post`` are the sums.
 
     While somebody listens to an input split by head, ``ln1`` runs for queries, keys and values in turn, and its
     points see ``[batch pos head ...]``.
@@ -31,22 +31,34 @@ class AttentionBlock(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.n_heads, self.n_kv_heads = config.n_heads, config.kv_heads
-        self._make_norms(config)
+        self.n_heads, self.n_kv_heads, self.has_mlp = config.n_heads, config.kv_heads, config.d_mlp > 0
+        self.parallel, self.post_norm = config.parallel, config.norm_position == "post"
+        self.ln1 = make_norm(config)
+        if self.has_mlp:
+            self.ln2 = make_norm(config)
         self.attn = Attention(config)
         self.hook_resid_pre, self.hook_resid_post = HookPoint(), HookPoint()
         self.hook_attn_in, self.hook_attn_out = HookPoint(), HookPoint()
         self.hook_q_input, self.hook_k_input, self.hook_v_input = HookPoint(), HookPoint(), HookPoint()
-
-    def _make_norms(self, config: TransformerConfig) -> None:
-        self.ln1 = make_norm(config)
+        if self.has_mlp:
+            self.mlp = MLP(config)
+            self.hook_resid_mid, self.hook_mlp_in, self.hook_mlp_out = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
-        x = self._stream(x)
-        return self.left(self.hook_resid_post(x + self._attention(x, places, cache)))
+        before = self._stream(x)
+        x = before + self._attention(before, places, cache)
+        if self.has_mlp:
+            x = self.attended(self.hook_resid_mid(x))
+            x = x + self._mlp(self.seen_by_mlp(before, x))
+        return self.left(self.hook_resid_post(x))
 
     def _attention(self, x: Residual, places: Places, cache: LayerCache | None) -> Residual:
         return self.hook_attn_out(self.attn(self._inputs(x), places, cache))
+
+    def _mlp(self, x: Residual) -> Residual:
+        # A copy where listened: an edit in place there reaches the MLP and not the stream.
+        x = self.hook_mlp_in(x.clone()) if self.hook_mlp_in.listened else x
+        return self.hook_mlp_out(self.mlp(self.read_by_mlp(x)))
 
     def _stream(self, x: Residual) -> Residual:
         """The stream, or a copy where listened: an edit in place leaves what the block before wrote in the cache."""
@@ -68,42 +80,12 @@ class AttentionBlock(nn.Module):
         return q, k, v
 
     def read_by_attention(self, x: Rows) -> Rows:
-        """What attention reads of the stream."""
-        return self.ln1(x)
-
-    def left(self, x: Rows) -> Rows:
-        """What the next block gets."""
-        return x
-
-
-class Block(AttentionBlock):
-    """``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``."""
-
-    parallel = False
-
-    def __init__(self, config: TransformerConfig):
-        super().__init__(config)
-        self.mlp = make_mlp(config)
-        self.hook_resid_mid, self.hook_mlp_in, self.hook_mlp_out = HookPoint(), HookPoint(), HookPoint()
-
-    def _make_norms(self, config: TransformerConfig) -> None:
-        self.ln1, self.ln2 = make_norm(config), make_norm(config)
-
-    def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
-        before = self._stream(x)
-        x = self.attended(self.hook_resid_mid(before + self._attention(before, places, cache)))
-        return self.left(self.hook_resid_post(x + self._mlp(self.seen_by_mlp(before, x))))
-
-    def _mlp(self, x: Residual) -> Residual:
-        return self.hook_mlp_out(self.mlp(self.read_by_mlp(self._mlp_input(x))))
-
-    def _mlp_input(self, x: Residual) -> Residual:
-        """The stream, or a copy where listened: an edit in place there reaches the MLP and not the stream."""
-        return self.hook_mlp_in(x.clone()) if self.hook_mlp_in.listened else x
+        """What attention reads of the stream, which post-norm has normalised already."""
+        return x if self.post_norm else self.ln1(x)
 
     def attended(self, x: Rows) -> Rows:
-        """What goes on when attention has written."""
-        return x
+        """What goes on to the MLP's sum when attention has written."""
+        return self.ln1(x) if self.post_norm else x
 
     def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
         """The stream before attention has written, or after."""
@@ -111,55 +93,13 @@ class Block(AttentionBlock):
 
     def read_by_mlp(self, x: Rows) -> Rows:
         """What the MLP reads of the stream."""
-        return self.ln2(x)
-
-
-class ParallelBlock(Block):
-    """``x + attn(ln1(x)) + mlp(ln2(x))``; ``hook_resid_mid`` is what attention has added to, and the MLP has not."""
-
-    parallel = True
-
-
-class PostNormAttentionBlock(AttentionBlock):
-    """``ln1(x + attn(x))``; ``hook_resid_post`` is the sum."""
-
-    def read_by_attention(self, x: Rows) -> Rows:
-        """The stream, which is normalised already."""
-        return x
+        return x if self.post_norm else self.ln2(x)
 
     def left(self, x: Rows) -> Rows:
-        """The normalised sum."""
-        return self.ln1(x)
-
-
-class PostNormBlock(Block):
-    """``ln1(x + attn(x))``, then ``ln2(x + mlp(x))``; ``hook_resid_mid`` and ``hook_resid_post`` are the sums."""
-
-    def read_by_attention(self, x: Rows) -> Rows:
-        """The stream, which is normalised already."""
-        return x
-
-    def attended(self, x: Rows) -> Rows:
-        """The normalised sum."""
-        return self.ln1(x)
-
-    def read_by_mlp(self, x: Rows) -> Rows:
-        """The stream, which is normalised already."""
-        return x
-
-    def left(self, x: Rows) -> Rows:
-        """The normalised sum."""
-        return self.ln2(x)
-
-
-def make_block(config: TransformerConfig) -> AttentionBlock:
-    """A block of a config."""
-    post = config.norm_position == "post"
-    if config.d_mlp == 0:
-        return PostNormAttentionBlock(config) if post else AttentionBlock(config)
-    if config.parallel:
-        return ParallelBlock(config)
-    return PostNormBlock(config) if post else Block(config)
+        """What the next block gets."""
+        if not self.post_norm:
+            return x
+        return self.ln2(x) if self.has_mlp else self.ln1(x)
 
 
 class Blocks(nn.ModuleList):

@@ -9,7 +9,7 @@ two only: of two, should the newest one be damaged.
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,9 +23,8 @@ from torch import Tensor
 
 from interp.arguments import named_arguments
 from interp.errors import LoadError, OutputError, shown
-from interp.model.loading.files import check_numbers, check_shapes, read_json, read_safetensors, read_weights
 from interp.model.loading.native import save_model
-from interp.model.loading.tensors import Taker
+from interp.model.loading.tensors import check_weights, read_json, read_safetensors, read_weights
 from interp.model.transformer import HookedTransformer
 
 OPTIMIZERS, SETTINGS, FORMAT = "optimizers.safetensors", "training.json", 2
@@ -44,12 +43,6 @@ def checkpoints(folder: str | Path) -> dict[int, Path]:
     named = ((NAME.fullmatch(path.name), path) for path in Path(folder).glob("step-*"))
     found = {int(match[1]): path for match, path in named if match and (path / SETTINGS).is_file()}
     return dict(sorted(found.items()))
-
-
-def newest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint that a training goes on from; None where there is none."""
-    found = checkpoints(folder)
-    return found[max(found)] if found else None
 
 
 @dataclass(frozen=True)
@@ -113,10 +106,8 @@ def restore_checkpoint(
     _require_same({name: described.get(name) for name in config}, config, path)
     try:
         state, remembered = read_weights(path), read_safetensors(path / OPTIMIZERS)
-        check_shapes(state, ((name, tuple(p.shape)) for name, p in model.named_parameters()), str(path))
-        check_numbers(state, str(path))
-        _check_optimizers(optimizers, remembered, str(path / OPTIMIZERS))
-        check_numbers(remembered, str(path / OPTIMIZERS))
+        check_weights(state, ((name, tuple(p.shape)) for name, p in model.named_parameters()), str(path))
+        check_weights(remembered, _to_remember(optimizers), str(path / OPTIMIZERS), "these optimisers")
     except LoadError as error:
         raise LoadError(f"{error}; delete {path} to go on from the checkpoint before it") from error
     _restore_optimizers(optimizers, remembered)
@@ -131,22 +122,18 @@ def _settings(path: Path) -> dict[str, Any]:
     kept = read_json(path / SETTINGS)
     if kept.get("format") != FORMAT:
         raise LoadError(f"{path}: a checkpoint in format {shown(kept.get('format'))}, this version reads {FORMAT}")
-    steps = NAME.fullmatch(path.name)
-    if not _well_formed(kept):
+    try:
+        losses = [*kept["train"], *kept["held_out"].values()]
+        sound = all(isinstance(each, float) for each in losses) and all(map(str.isdecimal, kept["held_out"]))
+        sound = sound and all(isinstance(kept[name], dict) for name in ("settings", "material"))
+    except (AttributeError, KeyError, TypeError):
+        sound = False
+    if not sound:
         raise LoadError(f"{path / SETTINGS}: expected settings, material and losses; delete {path} to go on without it")
+    steps = NAME.fullmatch(path.name)
     if steps is None or len(kept["train"]) != int(steps[1]):
         raise LoadError(f"{path / SETTINGS}: expected a loss for each step, got {len(kept['train'])}; delete {path}")
     return kept
-
-
-def _well_formed(kept: Mapping[str, Any]) -> bool:
-    train, held_out = kept.get("train"), kept.get("held_out")
-    if not isinstance(train, list) or not all(
-        isinstance(each, dict) for each in (held_out, kept.get("settings"), kept.get("material"))
-    ):
-        return False
-    losses = [*train, *kept["held_out"].values()]
-    return all(isinstance(each, float) for each in losses) and all(map(str.isdecimal, kept["held_out"]))
 
 
 def _require_same(kept: Mapping[str, Any], asked: Mapping[str, Any], path: Path) -> None:
@@ -168,13 +155,11 @@ def _remembered(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
     }
 
 
-def _check_optimizers(optimizers: list[torch.optim.Optimizer], tensors: Mapping[str, Tensor], source: str) -> None:
-    """Refuse what is not exactly what these optimisers remember after a step."""
-    take = Taker({name: tensor.to("meta") for name, tensor in tensors.items()}, source, family="these optimisers")
+def _to_remember(optimizers: list[torch.optim.Optimizer]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Name and shape of all that these optimisers remember after a step."""
     for place, (optimizer, parameter) in _parameters(optimizers).items():
         for key, scalar in REMEMBERED[type(optimizer)].items():
-            take(f"{place}.{key}", *(() if scalar else parameter.shape))
-    take.finish()
+            yield f"{place}.{key}", () if scalar else tuple(parameter.shape)
 
 
 def _restore_optimizers(optimizers: list[torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:

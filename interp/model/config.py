@@ -1,13 +1,14 @@
 """The shape of a transformer: frozen, validated, without side effects.
 
-Each field picks a component when the model is made; no forward pass asks for it again. The defaults are GPT-2's.
+Each field picks a component of the model. The defaults are GPT-2's.
 """
 
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import torch
 from transformer_lens.config import TransformerLensConfig
@@ -21,16 +22,7 @@ NormPosition = Literal["pre", "post"]
 ScoreName = Literal["scaled_dot", "dot", "bilinear", "additive"]
 Bias = Literal["qkv", "o", "mlp", "norm", "unembed"]
 BIASES: tuple[Bias, ...] = get_args(Bias)
-CHOICES: dict[str, tuple[str, ...]] = {
-    "act_fn": get_args(Activation),
-    "positions": get_args(Positions),
-    "normalization": get_args(Normalization),
-    "norm_position": get_args(NormPosition),
-    "scores": get_args(ScoreName),
-}
-COUNTS = ("n_layers", "n_heads", "d_model", "d_head", "d_vocab", "n_ctx", "relative_distance")
 NUMBERS = ("eps", "init_std", "rotary_base")
-SWITCHES = ("tied", "causal", "gated", "parallel", "embed_norm", "prediction_head")
 LARGEST = sys.float_info.max  # JSON can hold whole numbers that no float can
 LARGEST_TABLE = 2**27  # of positions, which is computed: no weights say whether its size is meant
 LENS_POSITIONS = {"learned": "standard", "sinusoidal": "standard", "rotary": "rotary", "alibi": "alibi"}
@@ -106,9 +98,22 @@ class TransformerConfig:
     prediction_head: bool = False
 
     def __post_init__(self) -> None:
-        _check(vars(self))
-        for name in NUMBERS:  # a whole number, as JSON may have it, can be one that no tensor takes
-            object.__setattr__(self, name, float(getattr(self, name)))
+        require_kinds(self, least={"d_mlp": 0, "n_token_types": 0})
+        for name in NUMBERS:
+            value = getattr(self, name)
+            if not (is_number(value) and value > 0):
+                raise ConfigError(f"{name}: expected a positive number, got {shown(value)}")
+            object.__setattr__(self, name, float(value))  # JSON may have a whole number that no tensor takes
+        given: Any = self.biases
+        if (
+            not isinstance(given, list | tuple)
+            or any(each not in BIASES for each in given)
+            or len({*given}) < len(given)
+        ):
+            raise ConfigError(f"biases: expected some of {', '.join(BIASES)}, each once, got {shown(given)}")
+        object.__setattr__(self, "biases", tuple(given))
+        for fault in _contradictions(self):
+            raise ConfigError(fault)
 
     @property
     def kv_heads(self) -> int:
@@ -126,17 +131,15 @@ class TransformerConfig:
 
     def beside_gpt2(self) -> dict[str, Any]:
         """The fields that are chosen otherwise than GPT-2's."""
-        chosen = self.to_dict()
-        defaults = {f.name: f.default for f in dataclasses.fields(self) if f.default is not dataclasses.MISSING}
-        return {name: chosen[name] for name, default in defaults.items() if getattr(self, name) != default}
+        mandatory, chosen = dataclasses.MISSING, self.to_dict()
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return {name: chosen[name] for name, usual in defaults.items() if usual not in (mandatory, getattr(self, name))}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "TransformerConfig":
         """The config of `fields`; one that is unknown, missing or of no model raises ``ConfigError``."""
         require_fields("config", cls, fields)
-        _check(fields)
-        biases = {"biases": tuple(fields["biases"])} if "biases" in fields else {}
-        return cls(**{**fields, **biases})
+        return cls(**fields)
 
     def to_lens(self, device: torch.device, dtype: torch.dtype) -> TransformerLensConfig:
         """The same as TransformerLens describes it, for its own utilities."""
@@ -166,6 +169,23 @@ def require_fields(what: str, kind: Any, fields: Mapping[str, Any]) -> None:
         raise ConfigError(f"{what}: expected the fields {', '.join(required)}; missing {', '.join(missing)}")
 
 
+def require_kinds(made: Any, least: Mapping[str, int]) -> None:
+    """Refuse choices, whole numbers and switches of a dataclass that its annotations rule out, with a ``ConfigError``.
+
+    Whole numbers are at least 1, or what `least` says.
+    """
+    for name, hint in get_type_hints(type(made)).items():
+        value, kinds = getattr(made, name), (hint, *get_args(hint))
+        if value is None and NoneType in kinds:
+            continue
+        if get_origin(hint) is Literal:
+            require_choice(name, value, get_args(hint))
+        elif int in kinds:
+            require_count(name, value, least.get(name, 1))
+        elif hint is bool and not isinstance(value, bool):
+            raise ConfigError(f"{name}: expected true or false, got {shown(value)}")
+
+
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse what is none of the choices, with a ``ConfigError``."""
     if value not in choices:
@@ -183,42 +203,17 @@ def require_count(name: str, value: object, least: int = 1) -> None:
         raise ConfigError(f"{name}: expected a whole number of at least {least}, got {shown(value)}")
 
 
-def _check(fields: Mapping[str, Any]) -> None:
-    for name, value in fields.items():
-        if name in COUNTS:
-            require_count(name, value)
-        elif name in ("d_mlp", "n_token_types"):
-            require_count(name, value, 0)
-        elif name in ("n_kv_heads", "rotary_dim") and value is not None:
-            require_count(name, value)
-        elif name in CHOICES:
-            require_choice(name, value, CHOICES[name])
-        elif name in NUMBERS and not (is_number(value) and value > 0):
-            raise ConfigError(f"{name}: expected a positive number, got {shown(value)}")
-        elif name in SWITCHES and not isinstance(value, bool):
-            raise ConfigError(f"{name}: expected true or false, got {shown(value)}")
-        elif name == "biases" and (
-            not isinstance(value, list | tuple)
-            or any(each not in BIASES for each in value)
-            or len({*value}) < len(value)
-        ):
-            raise ConfigError(f"biases: expected some of {', '.join(BIASES)}, each once, got {shown(value)}")
-    for fault in _contradictions(fields):
-        raise ConfigError(fault)
-
-
-def _contradictions(fields: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions(config: TransformerConfig) -> Iterator[str]:
     """What cannot be in one model, of fields that are right by themselves."""
-    d_head, positions = fields["d_head"], fields.get("positions", "learned")
-    shared, turned, post = fields.get("n_kv_heads"), fields.get("rotary_dim"), fields.get("norm_position") == "post"
-    if shared is not None and fields["n_heads"] % shared:
+    d_head, turned, post = config.d_head, config.rotary_dim, config.norm_position == "post"
+    if config.n_heads % config.kv_heads:
         yield (
-            f"n_kv_heads: expected a divisor of n_heads={shown(fields['n_heads'])}, so that each key head serves "
-            f"equally many query heads, got {shown(shared)}"
+            f"n_kv_heads: expected a divisor of n_heads={shown(config.n_heads)}, so that each key head serves "
+            f"equally many query heads, got {shown(config.kv_heads)}"
         )
-    if positions != "rotary" and turned is not None:
-        yield f"rotary_dim: speaks of rotary positions, but positions is {positions!r}"
-    if positions == "rotary" and turned is None and d_head % 2:
+    if config.positions != "rotary" and turned is not None:
+        yield f"rotary_dim: speaks of rotary positions, but positions is {config.positions!r}"
+    if config.positions == "rotary" and turned is None and d_head % 2:
         yield (
             f"d_head: rotary positions turn pairs of components, expected an even number, got {shown(d_head)}; or give "
             "rotary_dim"
@@ -228,22 +223,22 @@ def _contradictions(fields: Mapping[str, Any]) -> Iterator[str]:
             f"rotary_dim: pairs of components turn, expected an even number of at most d_head={shown(d_head)}, got "
             f"{shown(turned)}"
         )
-    if positions == "sinusoidal" and fields["n_ctx"] * fields["d_model"] > LARGEST_TABLE:
+    if config.positions == "sinusoidal" and config.n_ctx * config.d_model > LARGEST_TABLE:
         yield (
             f"n_ctx: sinusoidal positions are a table of n_ctx times d_model numbers, expected at most "
-            f"{LARGEST_TABLE:,}, got {shown(fields['n_ctx'])} times {shown(fields['d_model'])}"
+            f"{LARGEST_TABLE:,}, got {shown(config.n_ctx)} times {shown(config.d_model)}"
         )
-    if positions == "relative" and fields.get("scores", "dot") not in ("dot", "scaled_dot"):
+    if config.positions == "relative" and config.scores not in ("dot", "scaled_dot"):
         yield (
-            f"positions: 'relative' adds to keys that are multiplied with queries, but scores is {fields['scores']!r}; "
+            f"positions: 'relative' adds to keys that are multiplied with queries, but scores is {config.scores!r}; "
             "choose dot or scaled_dot"
         )
-    if post and fields.get("normalization") == "none":
+    if post and config.normalization == "none":
         yield "norm_position: 'post' normalises the stream, but normalization is 'none'; choose LN or RMS"
     for name in ("parallel", "gated"):
-        if fields.get(name) and fields["d_mlp"] == 0:
+        if getattr(config, name) and config.d_mlp == 0:
             yield f"{name}: speaks of the MLP, but d_mlp is 0: the model is of attention alone"
-    if fields.get("prediction_head") and not post:
+    if config.prediction_head and not post:
         yield "prediction_head: stands behind a normalised stream (BERT); expected norm_position='post'"
-    if post and fields.get("parallel"):
+    if post and config.parallel:
         yield "parallel: attention and MLP cannot both read a stream that is normalised between them"

@@ -79,20 +79,15 @@ SETTINGS = (
     "cuda.matmul.allow_bf16_reduced_precision_reduction",
 )
 """Of ``torch.backends``."""
-ATTENTION = {
-    "flash_sdp": "flash_sdp_enabled",
-    "mem_efficient_sdp": "mem_efficient_sdp_enabled",
-    "math_sdp": "math_sdp_enabled",
-    "cudnn_sdp": "cudnn_sdp_enabled",
-}
-"""Which ways to compute attention may be taken: of ``torch.backends.cuda``, on a CPU as well, by what asks for each."""
+ATTENTION = ("flash_sdp", "mem_efficient_sdp", "math_sdp", "cudnn_sdp")
+"""Which ways to compute attention may be taken: of ``torch.backends.cuda``, on a CPU as well."""
 _DETERMINISTIC = "deterministic"
 
 
 def arithmetic() -> dict[str, Any]:
     """The settings of this process, as JSON has values."""
     found = {name: attrgetter(name)(torch.backends) for name in SETTINGS}
-    attention = {name: getattr(torch.backends.cuda, asks)() for name, asks in ATTENTION.items()}
+    attention = {name: getattr(torch.backends.cuda, f"{name}_enabled")() for name in ATTENTION}
     return {**found, **attention, _DETERMINISTIC: torch.get_deterministic_debug_mode()}
 
 

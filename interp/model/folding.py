@@ -7,11 +7,10 @@ the all-ones vector; weights that write there are centred.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.errors import InputError
@@ -43,18 +42,17 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
     norms_biased = model.config.normalization == "LN" and "norm" in model.config.biases
     new = remade(model, **({"biases": BIASES} if norms_biased else {}))
     for block in new.blocks:
-        for weight, bias in _read_by_attention(block.attn):
-            bias += block.ln1.b @ weight
-            weight *= block.ln1.w[:, None]
-        _make_plain(block.ln1)
+        for letter in "QKV":  # of every head
+            weights, biases = getattr(block.attn, f"W_{letter}"), getattr(block.attn, f"b_{letter}")
+            _fold(block.ln1, zip(weights, biases, strict=True))
         if new.config.d_mlp:
-            for weight, bias in _read_by_mlp(block.mlp):
-                bias += block.ln2.b @ weight
-                weight *= block.ln2.w[:, None]
-            _make_plain(block.ln2)
-    new.unembed.b_U += new.ln_final.b @ new.unembed.W_U
-    new.unembed.W_U *= new.ln_final.w[:, None]
-    _make_plain(new.ln_final)
+            gates = [(block.mlp.W_gate, block.mlp.b_gate)] if new.config.gated else []
+            _fold(block.ln2, [(block.mlp.W_in, block.mlp.b_in), *gates])
+    _fold(new.ln_final, [(new.unembed.W_U, new.unembed.b_U)])
+    for norm in (new.ln_final, *(norm for block in new.blocks for norm in (block.ln1, getattr(block, "ln2", None)))):
+        if norm is not None and not isinstance(norm, NoNorm):
+            nn.init.ones_(norm.w)
+            nn.init.zeros_(norm.b)
     return new
 
 
@@ -115,18 +113,8 @@ def _require_pre_norm(model: HookedTransformer, what: str) -> None:
         )
 
 
-def _read_by_attention(attn: Any) -> Iterator[tuple[Float[Tensor, "d_model d_head"], Float[Tensor, " d_head"]]]:
-    for letter in "QKV":
-        yield from zip(getattr(attn, f"W_{letter}"), getattr(attn, f"b_{letter}"), strict=True)
-
-
-def _read_by_mlp(mlp: Any) -> Iterator[tuple[Float[Tensor, "d_model d_mlp"], Float[Tensor, " d_mlp"]]]:
-    yield mlp.W_in, mlp.b_in
-    if hasattr(mlp, "W_gate"):
-        yield mlp.W_gate, mlp.b_gate
-
-
-def _make_plain(norm: Any) -> None:
-    if not isinstance(norm, NoNorm):
-        nn.init.ones_(norm.w)
-        nn.init.zeros_(norm.b)
+def _fold(norm: Any, read_by: Iterable[tuple[Tensor, Tensor]]) -> None:
+    """Take a norm's affine part into weights ``[d_model _]`` that read it, and their biases."""
+    for weight, bias in read_by:
+        bias += norm.b @ weight
+        weight *= norm.w[:, None]

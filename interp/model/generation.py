@@ -8,7 +8,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
@@ -132,9 +131,8 @@ class GenerationMixin(TextMixin):
         prompts, steps = _continued(self, input, max_new_tokens, GenerationOptions.of("generate", options))
         new, kept = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
         if return_type == "input":
-            return_type = "tokens" if isinstance(input, Tensor) else "str"
-            if prompts.embeddings is not None:
-                return_type = "embeds"
+            kind: ReturnType = "tokens" if isinstance(input, Tensor) else "str"
+            return_type = kind if prompts.embeddings is None else "embeds"
         if return_type == "embeds":
             before = self.embed(prompts.tokens) if prompts.embeddings is None else prompts.embeddings
             return torch.cat([before, self.embed(new)], dim=1)
@@ -230,7 +228,9 @@ def _steps(
     written, mask = new, new_mask = prompts.tokens, prompts.mask
     running = torch.ones(len(new), dtype=torch.bool, device=new.device)
     ends = torch.tensor(stops, device=new.device, dtype=torch.long)
-    hooks: Any = [] if prompts.embeddings is None else [("hook_embed", partial(_in_place, prompts.embeddings))]
+    hooks: Any = []
+    if (given := prompts.embeddings) is not None:  # they take the place of those of the tokens that stand for them
+        hooks = [("hook_embed", lambda x, hook: torch.cat([given, x[:, given.shape[1] :]], dim=1))]
     for _ in range(max_new_tokens):
         how: Any = {"attention_mask": new_mask, "cache": cache, "last_only": True}
         with ordinary_modes(), torch.no_grad():  # not those of who takes the step
@@ -244,11 +244,6 @@ def _steps(
             return
         new, new_mask = (written, mask) if cache is None else (choice[:, None], mask[:, -1:])
         hooks = hooks if cache is None else []
-
-
-def _in_place(embeddings: Float[Tensor, "batch given d_model"], x: Residual, *, hook: Any) -> Residual:
-    """The embeddings that were given in the place of those of the tokens that stand for them."""
-    return torch.cat([embeddings, x[:, embeddings.shape[1] :]], dim=1)
 
 
 def _pieces(prompts: _Prompts, steps: Iterator[Step], size: int) -> Iterator[Int[Tensor, "batch new"]]:

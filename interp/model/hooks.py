@@ -78,16 +78,13 @@ class StrictHooks(HookedRootModule):
             raise HookError(f"hook: expected a function of an activation and its point, got {shown(hook)}")
         super().add_hook(name, hook, *args, **kwargs)
 
-    def hooks(self, fwd_hooks: Any = (), bwd_hooks: Any = (), *args: Any, **kwargs: Any) -> Any:
+    @contextmanager
+    def hooks(self, fwd_hooks: Any = (), bwd_hooks: Any = (), *args: Any, **kwargs: Any) -> Iterator[Any]:
         """Attach hooks inside a ``with``; they are gone afterwards, also after an exception."""
         fwd_hooks, bwd_hooks = _pairs("fwd_hooks", fwd_hooks), _pairs("bwd_hooks", bwd_hooks)
         for name, _ in [*fwd_hooks, *bwd_hooks]:
             self._matching(name)
-        return self._in_turn(super().hooks(fwd_hooks, bwd_hooks, *args, **kwargs))
-
-    @contextmanager
-    def _in_turn(self, hooked: Any) -> Iterator[Any]:
-        with turn_of(self), hooked as model:
+        with turn_of(self), super().hooks(fwd_hooks, bwd_hooks, *args, **kwargs) as model:
             yield model
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

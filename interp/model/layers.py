@@ -1,7 +1,6 @@
 """Layers beside attention: embeddings, norms, the MLP, the unembedding, and biases that a model has or has not.
 
-LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019) have a readable scale. The MLP has readable neurons:
-``act(x W_in + b_in) W_out + b_out``, or gated by a second product (Shazeer 2020).
+LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019) have a readable scale, the MLP has readable neurons.
 """
 
 from collections.abc import Callable
@@ -144,20 +143,29 @@ def affine(x: Rows, weight: Float[Tensor, "d_model d_mlp"], bias: Float[Tensor, 
 
 
 class MLP(nn.Module):
-    """Neurons before (``hook_pre``) and after (``hook_post``) the activation: ``[batch pos d_mlp]``."""
+    """``act(x W_in + b_in) W_out + b_out``; gated, ``(act(x W_gate + b_gate) * (x W_in + b_in)) W_out + b_out``.
+
+    ``hook_pre`` and ``hook_post`` are the neurons before and after the activation, ``[batch pos d_mlp]``: with a gate
+    (Shazeer 2020), the gate's product before it, which ``hook_pre_linear``, the other factor, then multiplies.
+    """
 
     b_in: Tensor
     b_out: Tensor
+    b_gate: Tensor
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        biased = "mlp" in config.biases
-        self.W_in = nn.Parameter(torch.empty(config.d_model, config.d_mlp))
-        add_bias(self, "b_in", (config.d_mlp,), present=biased)
-        self.W_out = nn.Parameter(torch.empty(config.d_mlp, config.d_model))
-        add_bias(self, "b_out", (config.d_model,), present=biased)
-        self.act = ACTIVATIONS[config.act_fn]
+        width, neurons, biased = config.d_model, config.d_mlp, "mlp" in config.biases
+        self.W_in = nn.Parameter(torch.empty(width, neurons))
+        add_bias(self, "b_in", (neurons,), present=biased)
+        self.W_out = nn.Parameter(torch.empty(neurons, width))
+        add_bias(self, "b_out", (width,), present=biased)
+        self.act, self.gated = ACTIVATIONS[config.act_fn], config.gated
         self.hook_pre, self.hook_post = HookPoint(), HookPoint()
+        if self.gated:
+            self.W_gate = nn.Parameter(torch.empty(width, neurons))
+            add_bias(self, "b_gate", (neurons,), present=biased)
+            self.hook_pre_linear = HookPoint()
 
     def forward(self, x: Rows) -> Rows:
         post = self.hook_post(self.neurons(self.hook_pre(self.pre(x)), x))
@@ -165,39 +173,11 @@ class MLP(nn.Module):
 
     def pre(self, x: Rows, linear: Linear = affine) -> NeuronRows:
         """What the activation is applied to."""
-        return linear(x, self.W_in, self.b_in)
+        return linear(x, self.W_gate, self.b_gate) if self.gated else linear(x, self.W_in, self.b_in)
 
     def neurons(self, pre: NeuronRows, x: Rows, linear: Linear = affine) -> NeuronRows:
         """The neurons, from what the activation is applied to and from the input."""
-        return self.act(pre)
-
-
-class GatedMLP(MLP):
-    """``(act(x W_gate + b_gate) * (x W_in + b_in)) W_out + b_out`` (Shazeer 2020).
-
-    ``hook_pre`` is the gate's product before the activation, ``hook_pre_linear`` the other factor.
-    """
-
-    b_gate: Tensor
-
-    def __init__(self, config: TransformerConfig):
-        super().__init__(config)
-        self.W_gate = nn.Parameter(torch.empty(config.d_model, config.d_mlp))
-        add_bias(self, "b_gate", (config.d_mlp,), present="mlp" in config.biases)
-        self.hook_pre_linear = HookPoint()
-
-    def pre(self, x: Rows, linear: Linear = affine) -> NeuronRows:
-        """What the activation is applied to."""
-        return linear(x, self.W_gate, self.b_gate)
-
-    def neurons(self, pre: NeuronRows, x: Rows, linear: Linear = affine) -> NeuronRows:
-        """The neurons, from what the activation is applied to and from the input."""
-        return self.act(pre) * self.hook_pre_linear(linear(x, self.W_in, self.b_in))
-
-
-def make_mlp(config: TransformerConfig) -> MLP:
-    """The MLP of a config."""
-    return GatedMLP(config) if config.gated else MLP(config)
+        return self.act(pre) * self.hook_pre_linear(linear(x, self.W_in, self.b_in)) if self.gated else self.act(pre)
 
 
 PositionsOfTokens = Int[Tensor, "batch pos"]

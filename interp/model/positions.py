@@ -79,7 +79,8 @@ def places_of(seen: SeenMask, n_new: int, *, causal: bool) -> Places:
 class Rotary(nn.Module):
     """Turns component ``i`` with component ``i + rotary_dim / 2`` by ``position * base ** (-2 i / rotary_dim)``.
 
-    This pairing is GPT-NeoX' and Hugging Face's; the components from ``rotary_dim`` on stay.
+    This pairing is GPT-NeoX' and Hugging Face's; the components from ``rotary_dim`` on stay: all of
+    them, where it is 0.
     """
 
     def __init__(self, dim: int, base: float):
@@ -87,6 +88,8 @@ class Rotary(nn.Module):
         self.dim, self.base = dim, base
 
     def forward(self, x: Turned, positions: Int[Tensor, "#batch pos"]) -> Turned:
+        if not self.dim:
+            return x
         # In 32 bits as in transformers, where the weights were trained; in 64 for models in 64.
         wide = torch.promote_types(x.dtype, torch.float32)
         exponents = torch.arange(0, self.dim, 2, device=x.device).to(wide) / self.dim
@@ -94,13 +97,6 @@ class Rotary(nn.Module):
         cos, sin = (each.to(x.dtype)[:, :, None] for each in (angles.cos(), angles.sin()))
         first, second, rest = x.split([self.dim // 2, self.dim // 2, x.shape[-1] - self.dim], dim=-1)
         return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], dim=-1)
-
-
-class NoTurn(nn.Module):
-    """Leaves queries and keys as they are."""
-
-    def forward(self, x: Turned, positions: Int[Tensor, "#batch pos"]) -> Turned:
-        return x
 
 
 class NoOffsets(nn.Module):
@@ -180,13 +176,6 @@ class Relative(NoOffsets):
         """The values' means with those of the distances' vectors."""
         by_distance = pattern.new_zeros(*pattern.shape[:-1], len(self.rel_V))
         return z + by_distance.scatter_add(-1, self._index(places, pattern), pattern) @ self.rel_V
-
-
-def make_turn(config: TransformerConfig) -> Rotary | NoTurn:
-    """What is done to queries and keys before they are compared."""
-    if config.positions != "rotary":
-        return NoTurn()
-    return Rotary(config.d_head if config.rotary_dim is None else config.rotary_dim, config.rotary_base)
 
 
 def make_offsets(config: TransformerConfig, scale: float) -> NoOffsets:

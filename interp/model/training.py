@@ -15,18 +15,18 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from interp.errors import ConfigError, InputError, shown
-from interp.model.checkpoints import Training, checkpoints, newest_checkpoint, restore_checkpoint, save_checkpoint
-from interp.model.config import is_number, require_choice, require_count, require_fields
+from interp.model.checkpoints import Training, checkpoints, restore_checkpoint, save_checkpoint
+from interp.model.config import is_number, require_fields, require_kinds
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
 
@@ -71,13 +71,7 @@ class TrainingConfig:
     checkpoint_every: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "log_every"):
-            require_count(name, getattr(self, name))
-        require_count("warmup_steps", self.warmup_steps, 0)
-        if self.checkpoint_every is not None:
-            require_count("checkpoint_every", self.checkpoint_every)
-        require_choice("optimizer", self.optimizer, get_args(OptimizerName))
-        require_choice("precision", self.precision, get_args(Precision))
+        require_kinds(self, least={"warmup_steps": 0})
         for name in ("muon_lr", "adamw_lr", "weight_decay", "clip"):
             if not is_number(getattr(self, name)):
                 got = shown(getattr(self, name))
@@ -156,7 +150,9 @@ def train(
     """
     run = _Run(model, config, None if folder is None else Path(folder), held_out, material or {})
     stream = islice(iter(rows), len(run.curve.train) * config.batch_size, None)
-    with _patient() as interrupted, _training_mode(model):
+    with _patient() as interrupted, ExitStack() as afterwards:
+        model.train()
+        afterwards.callback(model.eval)
         for step in range(len(run.curve.train), config.steps):
             batch = list(islice(stream, config.batch_size))
             if len(batch) < config.batch_size:
@@ -170,15 +166,6 @@ def train(
                 run.save()
                 raise KeyboardInterrupt
     return run.curve
-
-
-@contextmanager
-def _training_mode(model: nn.Module) -> Iterator[None]:
-    model.train()
-    try:
-        yield
-    finally:
-        model.eval()
 
 
 @contextmanager
@@ -216,11 +203,10 @@ class _Run:
             raise InputError(f"folder: checkpoints hold a HookedTransformer, got a {got}; leave the folder out")
         self._model, self._config, self._folder = model, config, folder
         self._held_out, self._training = list(held_out), Training(dataclasses.asdict(config), material)
-        rates = {name: getattr(config, name) for name in ("muon_lr", "adamw_lr", "weight_decay")}
-        self._optimizers = _make_optimizers(model, config.optimizer, **rates)
+        self._optimizers = _make_optimizers(model, config)
         self._model.zero_grad()  # an interrupted training of the same model may have left some
         self.curve = LossCurve()
-        newest = None if folder is None else newest_checkpoint(folder)
+        newest = None if folder is None else next(reversed(checkpoints(folder).values()), None)
         if newest is not None:
             kept = restore_checkpoint(newest, model, self._optimizers, self._training)
             self.curve = LossCurve(kept["train"], {int(step): loss for step, loss in kept["held_out"].items()})
@@ -259,18 +245,11 @@ class _Run:
         every, last = self._config.checkpoint_every, done == self._config.steps
         if not last and (every is None or done % every):
             return
-        if self._held_out:
-            self.curve.held_out[done] = self._held_out_loss()
+        if rows := self._held_out:
+            with torch.no_grad():
+                batches = [rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE)]
+                self.curve.held_out[done] = sum(self._loss(each).item() * len(each) for each in batches) / len(rows)
         self.save()
-
-    def _held_out_loss(self) -> float:
-        """The mean over all held-out rows, ``ROWS_AT_ONCE`` at a time."""
-        rows, total = self._held_out, 0.0
-        with torch.no_grad():
-            for start in range(0, len(rows), ROWS_AT_ONCE):
-                batch = rows[start : start + ROWS_AT_ONCE]
-                total += self._loss(batch).item() * len(batch)
-        return total / len(rows)
 
 
 def learning_rate_scale(step: int, config: TrainingConfig) -> float:
@@ -281,21 +260,19 @@ def learning_rate_scale(step: int, config: TrainingConfig) -> float:
     return 0.5 * (1 + math.cos(math.pi * done))
 
 
-def _make_optimizers(
-    model: nn.Module, name: OptimizerName, *, muon_lr: float, adamw_lr: float, weight_decay: float
-) -> list[torch.optim.Optimizer]:
+def _make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
     """The optimisers of a model; the ``b_U`` of a ``HookedTransformer``, which GPT-2 lacks, stays as it is."""
     if isinstance(model, HookedTransformer):
         model.unembed.b_U.requires_grad_(False)
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    matrices = [each for each in named if name == "muon" and each.startswith("blocks.") and ".W_" in each]
+    matrices = [each for each in named if config.optimizer == "muon" and each.startswith("blocks.") and ".W_" in each]
     rest = [p for each, p in named.items() if each not in matrices]
     optimizers: list[torch.optim.Optimizer] = []
     if matrices:
         views = [_as_matrix(each, named[each]) for each in matrices]
-        optimizers.append(torch.optim.Muon(views, lr=muon_lr, weight_decay=weight_decay))
+        optimizers.append(torch.optim.Muon(views, lr=config.muon_lr, weight_decay=config.weight_decay))
         _share_gradients(optimizers[0], {each: named[each] for each in matrices})
-    optimizers.append(torch.optim.AdamW(rest, lr=adamw_lr, betas=BETAS, weight_decay=weight_decay))
+    optimizers.append(torch.optim.AdamW(rest, lr=config.adamw_lr, betas=BETAS, weight_decay=config.weight_decay))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["peak_lr"] = group["lr"]

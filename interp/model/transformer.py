@@ -20,23 +20,13 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
 from interp.errors import InputError, LoadError, shown
-from interp.model import hooks
+from interp.model import hooks, layers
 from interp.model.attention import KeyValueCache
-from interp.model.block import AttentionBlock, Blocks, make_block
+from interp.model.block import Block, Blocks
 from interp.model.config import TransformerConfig
 from interp.model.generation import GenerationMixin
 from interp.model.hooks import HookPoint
-from interp.model.layers import (
-    Embed,
-    NoNorm,
-    Norm,
-    PredictionHead,
-    TokenTypeEmbed,
-    make_norm,
-    make_pos_embed,
-    make_unembed,
-)
-from interp.model.positions import Places, SeenMask, places_of
+from interp.model.positions import Places, places_of
 from interp.model.text import PaddingSide, as_padding_mask, as_token_ids, require_fit
 from interp.model.weights import StackedWeights, weights_hash
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
@@ -103,12 +93,14 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
     ):
         super().__init__()
         self.config, self.tokenizer, self.name = config, tokenizer, name
-        self.embed = Embed(config.d_vocab, config.d_model)
+        self.embed = layers.Embed(config.d_vocab, config.d_model)
         self.hook_embed = HookPoint()
         self._add_to_the_embedding(config)
-        self.blocks = Blocks(make_block(config) for _ in range(config.n_layers))
-        self.ln_final = _before_unembedding(config)
-        self.unembed = make_unembed(config, self.embed)
+        self.blocks = Blocks(Block(config) for _ in range(config.n_layers))
+        no_norm = layers.NoNorm(config.d_model)  # of a stream that is normalised already, or never
+        norm = layers.make_norm(config) if config.norm_position == "pre" else no_norm
+        self.ln_final = layers.PredictionHead(config) if config.prediction_head else norm
+        self.unembed = layers.make_unembed(config, self.embed)
         self._initialise(seed)
         self.setup()
         hooks.name_head_inputs_as_transformer_lens_does(self)
@@ -124,16 +116,16 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
     def _add_to_the_embedding(self, config: TransformerConfig) -> None:
         """What the architecture adds to a token's embedding, and how the sum is normalised."""
         added: list[tuple[nn.Module, HookPoint]] = []
-        pos_embed = make_pos_embed(config)
+        pos_embed = layers.make_pos_embed(config)
         if pos_embed is not None:
             self.pos_embed, self.hook_pos_embed = pos_embed, HookPoint()
             added.append((pos_embed, self.hook_pos_embed))
         if config.n_token_types:
-            self.token_type_embed = TokenTypeEmbed(config.n_token_types, config.d_model)
+            self.token_type_embed = layers.TokenTypeEmbed(config.n_token_types, config.d_model)
             self.hook_token_type_embed = HookPoint()
             added.append((self.token_type_embed, self.hook_token_type_embed))
         self._added = tuple(added)  # in a tuple, since the model itself holds each under its name
-        self.ln_embed = make_norm(config) if config.embed_norm else NoNorm(config.d_model)
+        self.ln_embed = layers.make_norm(config) if config.embed_norm else layers.NoNorm(config.d_model)
 
     def _initialise(self, seed: int) -> None:
         """GPT-2's initialisation: normal, residual writers scaled by ``1 / sqrt(2 n_layers)``; biases zero."""
@@ -184,7 +176,9 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         tokens, mask = self.as_tokens(input, attention_mask, prepend_bos=prepend_bos, padding_side=padding_side)
         if last_only and cache is None and not bool(mask[:, -1].all()):
             raise InputError("last_only: the last position of a row is padding; pad on the left, or take all logits")
-        step, seen = (None, mask) if cache is None else self._step(cache, mask)
+        if cache is not None and not self.config.causal:
+            raise InputError("cache: every position of a bidirectional model sees the new ones, so none can be kept")
+        step, seen = (None, mask) if cache is None else cache.step(mask, self.config.n_layers)
         longest = int(seen.sum(-1).max()) if seen.numel() else 0
         require_fit(tokens, longest, n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
         places = places_of(seen, tokens.shape[1], causal=self.config.causal)
@@ -200,11 +194,6 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         if cache is not None and step is not None:
             cache.commit(step)
         return out
-
-    def _step(self, cache: KeyValueCache, mask: PaddingMask) -> tuple[KeyValueCache, SeenMask]:
-        if not self.config.causal:
-            raise InputError("cache: every position of a bidirectional model sees the new ones, so none can be kept")
-        return cache.step(mask, self.config.n_layers)
 
     def _embedded(self, tokens: Tokens, places: Places) -> Residual:
         """What enters the first block."""
@@ -249,7 +238,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         mask = as_padding_mask(attention_mask, tokens.to(logits.device))
         return next_token_loss(logits, tokens.to(logits.device), mask, per_token=per_token)
 
-    def _blocks_before(self, stop: int | None) -> Sequence[AttentionBlock]:
+    def _blocks_before(self, stop: int | None) -> Sequence[Block]:
         n = self.config.n_layers
         if stop is not None and not (isinstance(stop, Integral) and -n <= stop <= n):
             raise InputError(
@@ -354,10 +343,3 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
             if include_mlp_biases and self.config.d_mlp:
                 total = total + block.mlp.b_out
         return total + blocks[layer].attn.b_O if mlp_input else total
-
-
-def _before_unembedding(config: TransformerConfig) -> Norm | PredictionHead:
-    """The last norm: that of a stream which no norm has touched; BERT's head takes its place."""
-    if config.prediction_head:
-        return PredictionHead(config)
-    return make_norm(config) if config.norm_position == "pre" else NoNorm(config.d_model)

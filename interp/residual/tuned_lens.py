@@ -23,7 +23,7 @@ from torch import Tensor
 
 from interp.errors import InputError, LoadError, OutputError
 from interp.model.devices import documented, ordinary_modes
-from interp.model.loading.files import check_numbers, check_shapes, read_safetensors
+from interp.model.loading.tensors import check_weights, read_safetensors
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
 from interp.residual.logit_lens import PLACES, logit_lens
@@ -79,8 +79,7 @@ class TunedLens:
         if kept.get("format") != FORMAT:
             raise LoadError(f"{path}: expected a tuned lens in format {FORMAT}, got format {kept.get('format')!r}")
         depths, width = model.config.n_layers, model.config.d_model
-        check_shapes(state, [("W", (depths, width, width)), ("b", (depths, width))], str(path))
-        check_numbers(state, str(path))
+        check_weights(state, [("W", (depths, width, width)), ("b", (depths, width))], str(path))
         weights, config = model.hash, config_hash(model)
         for what, mine in (("model_hash", weights), ("config_hash", config)):
             if kept.get(what) != mine:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections import Counter
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from cases import Reader, assert_plain, bounded, try_all
@@ -14,7 +15,7 @@ from forerunners.convolution import ConvolutionConfig
 from forerunners.ngram import NGramConfig
 from forerunners.recurrent import RecurrentConfig
 from interp.errors import ConfigError, LoadError
-from interp.model.config import BIASES, CHOICES, TransformerConfig
+from interp.model.config import BIASES, TransformerConfig
 from interp.model.training import TrainingConfig
 from recipes.recipe import read_recipe
 
@@ -30,7 +31,8 @@ KINDS = {
 }
 LARGEST = (10**5_000, nested(100_000))
 """Of Python alone: JSON has neither."""
-WORDS = st.sampled_from([each for choices in CHOICES.values() for each in choices])
+CHOICES = [get_args(hint) for hint in get_type_hints(TransformerConfig).values() if get_origin(hint) is Literal]
+WORDS = st.sampled_from([each for choices in CHOICES for each in choices])
 SOUND = st.one_of(
     st.integers(0, 8), WORDS, st.booleans(), st.lists(st.sampled_from(BIASES), max_size=6), st.floats(1e-6, 1e6)
 )

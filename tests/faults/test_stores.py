@@ -17,7 +17,7 @@ from forerunners.saved import load_forerunner, save_forerunner
 from interp.errors import LoadError
 from interp.model.checkpoints import Training, restore_checkpoint, save_checkpoint
 from interp.model.sites import Site
-from interp.model.training import _make_optimizers
+from interp.model.training import TrainingConfig, _make_optimizers
 from interp.model.weights import weights_hash
 from interp.runs.collecting import collect
 from interp.runs.store import ActivationStore
@@ -88,7 +88,7 @@ TRAINING = Training({"steps": 3, "batch_size": 2}, {"seed": 0, "text": None})
 
 def in_training(seed=0):
     model = random_model(dtype=torch.float32, seed=seed)
-    return model, _make_optimizers(model, "muon", muon_lr=0.02, adamw_lr=0.001, weight_decay=0.1)
+    return model, _make_optimizers(model, TrainingConfig(1, muon_lr=0.02, adamw_lr=0.001, weight_decay=0.1))
 
 
 def checkpoint(folder):

@@ -102,7 +102,7 @@ class TestTrain:
             def step(self):
                 seen.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
 
-        def watching(model, name, **rates):
+        def watching(model, config):
             optimizer = Watch(model.parameters(), lr=1.0)
             optimizer.param_groups[0]["peak_lr"] = 1.0
             return [optimizer]
@@ -159,9 +159,6 @@ def block_matrices(model):
     return {name: p for name, p in model.named_parameters() if name.rpartition(".")[2] in MATRICES}
 
 
-RATES = {"muon_lr": 0.02, "adamw_lr": 1.5e-3, "weight_decay": 0.1}
-
-
 class TestMatrices:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
     def test_a_matrix_shares_memory_with_its_parameter(self, dtype):
@@ -187,7 +184,7 @@ class TestMatrices:
 
     def test_every_parameter_has_one_optimizer(self):
         model = random_model()
-        muon, adamw = _make_optimizers(model, "muon", **RATES)
+        muon, adamw = _make_optimizers(model, TrainingConfig(1))
         held = [p.data_ptr() for each in (muon, adamw) for group in each.param_groups for p in group["params"]]
         assert sorted(held) == sorted(p.data_ptr() for name, p in model.named_parameters() if name != "unembed.b_U")
         assert {p.data_ptr() for p in muon.param_groups[0]["params"]} == {
@@ -196,7 +193,7 @@ class TestMatrices:
 
     def test_adamw_steps_everything_where_it_is_asked_for(self):
         model = random_model()
-        (adamw,) = _make_optimizers(model, "adamw", **RATES)
+        (adamw,) = _make_optimizers(model, TrainingConfig(1, optimizer="adamw"))
         assert len(adamw.param_groups[0]["params"]) == len(list(model.parameters())) - 1
         assert not model.b_U.requires_grad
 
@@ -212,7 +209,7 @@ class TestMatrices:
     def test_muon_steps_are_orthogonal(self):
         """With no decay, Muon's step from a gradient has singular values near 1, times the rate."""
         model = random_model(dtype=torch.float32)
-        muon, _ = _make_optimizers(model, "muon", **RATES | {"muon_lr": 0.5, "weight_decay": 0.0})
+        muon, _ = _make_optimizers(model, TrainingConfig(1, muon_lr=0.5, weight_decay=0.0))
         before = {name: _as_matrix(name, p).clone() for name, p in block_matrices(model).items()}
         model(torch.arange(8)[None], return_type="loss").backward()
         muon.step()

@@ -42,7 +42,7 @@ def written_difference(original: Any, copy: HookedTransformer, tokens: Tokens, p
     Equal activations do not say that writing there does the same: TransformerLens' bridge shows at ``hook_resid_mid``
     what its MLP's norm reads, and the stream goes on beside it.
     """
-    hooks = [(point, _turned)]
+    hooks = [(point, lambda x, hook: x.flip(-1))]
     theirs, ours = (model.run_with_hooks(tokens, fwd_hooks=hooks) for model in (original, copy))
     return _relative(ours, theirs)
 
@@ -104,10 +104,6 @@ def _outputs(model: Any, tokens: Tokens, points: Sequence[str]) -> dict[str, Ten
         return {LOGITS: model(tokens)}
     logits, cache = model.run_with_cache(tokens, names_filter=known)
     return {LOGITS: logits, **{name: cache[name] for name in known if name in cache}}
-
-
-def _turned(x: Tensor, *, hook: Any) -> Tensor:
-    return x.flip(-1)
 
 
 def _relative(ours: Tensor, theirs: Tensor | None) -> float:

@@ -12,7 +12,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -42,15 +44,12 @@ def module_within(module: nn.Module) -> nn.Module:
         return module  # somebody's own, which may compute anything with the module within
     names = {*WRAPPERS, *(["0"] if isinstance(module, nn.Sequential) and len(module) == 1 else [])}
     within = next((child for name, child in module.named_children() if name in names), None)
-    if within is None or _has_more(module, within):
+    if within is None:
         return module
-    return module_within(within)
-
-
-def _has_more(module: nn.Module, within: nn.Module) -> bool:
-    """Whether `module` has weights beside those of the module within, and so may compute something else."""
     inside = {id(each) for each in (*within.parameters(), *within.buffers())}
-    return any(id(each) not in inside for each in (*module.parameters(), *module.buffers()))
+    # one with weights beside those of the module within may compute something else
+    has_more = any(id(each) not in inside for each in (*module.parameters(), *module.buffers()))
+    return module if has_more else module_within(within)
 
 
 def unwrapped(state: Mapping[str, Tensor], source: str | Path) -> dict[str, Tensor]:
@@ -124,8 +123,10 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
         raise LoadError(f"{BRIDGE!r}: the model's name is empty; expected a hub name or a folder, as in 'bridge:gpt2'")
     saved = _Saved()
     try:
-        own = tokenizer or _tokenizer_of(name)
-        options: dict[str, Any] = {"device": device, "dtype": dtype, "tokenizer": own, "model_class": saved}
+        # As it lies beside the weights: TransformerLens would change which special tokens it adds.
+        with suppress(OSError, ValueError, KeyError, ImportError):
+            tokenizer = tokenizer or AutoTokenizer.from_pretrained(name)
+        options: dict[str, Any] = {"device": device, "dtype": dtype, "tokenizer": tokenizer, "model_class": saved}
         model = TransformerBridge.boot_transformers(name, **options)
     except Exception as error:  # whatever transformers, the hub or the adapter raise
         raise LoadError(
@@ -152,30 +153,21 @@ def load_bridge(name: str, device: torch.device, dtype: torch.dtype, tokenizer: 
     return model.eval()
 
 
+@dataclass(eq=False)
 class _Saved:
-    """What TransformerLens loads a module with: by the class that it chooses itself.
+    """What TransformerLens loads a module with: by the class that it chooses itself."""
 
-    Attributes:
-        missing: Names of tensors that were not saved, which transformers would draw at random. They are NaN.
-        of_body: Those of them that every activation may depend on.
-        no_head: Why there is no trained head that predicts tokens; None where there is one.
-        not_finite: The name of a parameter that was saved, and holds NaN or infinity; None for none.
-    """
-
-    def __init__(self) -> None:
-        self.missing: list[str] = []
-        self.of_body: list[str] = []
-        self.no_head: str | None = None
-        self.not_finite: str | None = None
+    missing: Sequence[str] = ()  # tensors that were not saved, which transformers would draw at random. They are NaN
+    of_body: Sequence[str] = ()  # those of them that every activation may depend on
+    no_head: str | None = None  # why there is no trained head that predicts tokens; None where there is one
+    not_finite: str | None = None  # a parameter that was saved, and holds NaN or infinity; None for none
 
     def from_pretrained(self, name: str, **how: Any) -> nn.Module:
         """The module, as transformers makes it of a checkpoint."""
-        from transformer_lens.model_bridge.sources.transformers import (
-            determine_architecture_from_hf_config,
-            get_hf_model_class_for_architecture,
-        )
+        from transformer_lens.model_bridge.sources import transformers as lens
 
-        kind = get_hf_model_class_for_architecture(determine_architecture_from_hf_config(how["config"]))
+        architecture = lens.determine_architecture_from_hf_config(how["config"])
+        kind = lens.get_hf_model_class_for_architecture(architecture)
         module, told = kind.from_pretrained(name, output_loading_info=True, **how)
         self.missing = sorted(told["missing_keys"])
         base = re.compile(rf"^{re.escape(module.base_model_prefix)}\.|\.\d+\.")
@@ -185,29 +177,20 @@ class _Saved:
         state = module.state_dict()
         for each in self.missing:
             state[each].fill_(torch.nan)
-        self.no_head = self._why_no_head(module, [each for each in self.missing if not base.search(each)])
-        return cast(nn.Module, module)
-
-    def _why_no_head(self, module: Any, head: list[str]) -> str | None:
-        if head:
-            return f"nothing was saved for {head[0]}"
+        head = [each for each in self.missing if not base.search(each)]
         written = [str(each) for each in module.config.architectures or ()]
         others = [each for each in written if any(kind in each for kind in CLASSIFIERS)]
-        return f"it was saved by {others[0]}" if others and others == written else None
+        if head:
+            self.no_head = f"nothing was saved for {head[0]}"
+        elif others and others == written:
+            self.no_head = f"it was saved by {others[0]}"
+        return cast(nn.Module, module)
 
 
 def why_no_head(model: Any) -> str | None:
     """Why a bridge has no head that predicts tokens; None where it has one, as every model of ours."""
     why: str | None = getattr(model, "_without_head", None)
     return why
-
-
-def _tokenizer_of(name: str) -> PreTrainedTokenizerBase | None:
-    """The tokenizer as it lies beside the weights: TransformerLens would change which special tokens it adds."""
-    try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, KeyError, ImportError):  # there is none; the model can do without
-        return None
 
 
 def is_bridge(model: object) -> bool:

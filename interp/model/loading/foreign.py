@@ -4,13 +4,11 @@ A ``Layout`` says where each weight lies; ``Layout.weights`` yields our paramete
 Our config's ``biases`` and ``normalization`` say which biases there are.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import einops
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import ConfigError, LoadError, shown
@@ -28,7 +26,6 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 """Hugging Face's names of the activations that we have."""
 ROTARY_FIELDS = {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
-Matrix = Callable[[Taker, str, int, int], Float[Tensor, "n_in n_out"]]
 
 
 class ForeignConfig:
@@ -128,16 +125,6 @@ class ForeignConfig:
             raise LoadError(f"{self.source}: {self._names.get(name, name)}:{rest}") from error
 
 
-def linear(take: Taker, name: str, n_in: int, n_out: int) -> Float[Tensor, "n_in n_out"]:
-    """The matrix of PyTorch's ``Linear``, which keeps it transposed."""
-    return take(f"{name}.weight", n_out, n_in).T
-
-
-def conv1d(take: Taker, name: str, n_in: int, n_out: int) -> Float[Tensor, "n_in n_out"]:
-    """The matrix of a ``Conv1D``, which keeps it as it is."""
-    return take(f"{name}.weight", n_in, n_out)
-
-
 def norm(take: Taker, name: str, ours: str, config: TransformerConfig) -> Parameters:
     """A LayerNorm, or an RMSNorm, which has no bias. In old checkpoints, weights are ``gamma`` and biases ``beta``."""
     weight, shift = ("gamma", "beta") if f"{name}.gamma" in take else ("weight", "bias")
@@ -162,7 +149,7 @@ class Layout:
     # the position embedding, ``[n_ctx d_model]``, or with a leading axis of 1 where it is no ``.weight``
     pos: str | None = None
     prefix: str = ""  # before the names of the body's tensors, unless the checkpoint is of the body alone
-    matrix: Matrix = linear  # how matrices are kept
+    conv1d: bool = False  # whether matrices are ``[in out]``, as ``Conv1D`` keeps them, and not ``[out in]``
     # whether rows of joined queries, keys and values are ``[head, (q, k, v), d_head]`` (GPT-NeoX)
     by_head: bool = False
     neighbours: bool = False  # whether rotary positions turn neighbouring components (llama2.c)
@@ -183,52 +170,43 @@ class Layout:
         for layer in range(config.n_layers):
             theirs, ours = f"{body}{self.blocks}.{layer}.", f"blocks.{layer}"
             yield from norm(take, theirs + self.ln1, f"{ours}.ln1", config)
-            yield from self._attention(take, theirs, f"{ours}.attn", config)
             yield from norm(take, theirs + self.ln2, f"{ours}.ln2", config)
-            yield from self._mlp(take, theirs, f"{ours}.mlp", config)
+            for matrix in self._matrices():
+                yield from ((f"{ours}.{name}", each) for name, each in self._read(take, theirs, config, *matrix))
         if self.ln_final is not None:
             yield from norm(take, body + self.ln_final, "ln_final", config)
 
-    def _attention(self, take: Taker, theirs: str, ours: str, config: TransformerConfig) -> Parameters:
-        for letter, (weight, *biases) in self._heads(take, theirs, config):
-            heads = config.n_heads if letter == "Q" else config.kv_heads
-            by_head = einops.rearrange(weight, "d (h e) -> h d e", h=heads)
-            if self.neighbours and letter != "V":  # the components of each head, the even ones first
-                by_head = einops.rearrange(by_head, "h d (pair two) -> h d (two pair)", two=2)
-            yield f"{ours}.W_{letter}", by_head
-            for bias in biases:
-                yield f"{ours}.b_{letter}", bias.reshape(heads, config.d_head)
-        weight = self.matrix(take, theirs + self.o, config.n_heads * config.d_head, config.d_model)
-        yield f"{ours}.W_O", einops.rearrange(weight, "(h e) d -> h e d", h=config.n_heads)
-        if "o" in config.biases:
-            yield f"{ours}.b_O", take(f"{theirs}{self.o}.bias", config.d_model)
+    def _matrices(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """Of a block: our weights, the layer that holds them, its axes out and in, and the axes of ours.
 
-    def _heads(self, take: Taker, theirs: str, config: TransformerConfig) -> Iterator[tuple[str, list[Tensor]]]:
-        """Letter, matrix and, where there is one, bias of queries, keys and values."""
-        inner, kept = config.n_heads * config.d_head, config.kv_heads * config.d_head
-
-        def read(name: str, width: int) -> list[Tensor]:
-            matrix = self.matrix(take, theirs + name, config.d_model, width)
-            return [matrix, take(f"{theirs}{name}.bias", width)] if "qkv" in config.biases else [matrix]
-
-        def part(joined: Tensor, number: int) -> Tensor:
-            if not self.by_head:
-                return joined.chunk(3, dim=-1)[number]
-            return joined.unflatten(-1, (config.n_heads, 3, config.d_head))[..., number, :].flatten(-2)
-
+        Axes are ``d`` (d_model), ``m`` (d_mlp), ``h`` and ``k`` (heads of queries, and of keys), ``e`` (d_head).
+        """
+        turned, as_ours = ("pair two", "(two pair)") if self.neighbours else ("e", "e")  # the even ones first
         if isinstance(self.qkv, str):
-            joined = read(self.qkv, 3 * inner)
-            yield from ((letter, [part(each, number) for each in joined]) for number, letter in enumerate("QKV"))
+            yield "attn.W_Q attn.W_K attn.W_V", self.qkv, "(h qkv e)" if self.by_head else "(qkv h e)", "d", "qkv h d e"
         else:
-            for letter, name, width in zip("QKV", self.qkv, (inner, kept, kept), strict=True):
-                yield letter, read(name, width)
+            yield "attn.W_Q", self.qkv[0], f"(h {turned})", "d", f"h d {as_ours}"
+            yield "attn.W_K", self.qkv[1], f"(k {turned})", "d", f"k d {as_ours}"
+            yield "attn.W_V", self.qkv[2], "(k e)", "d", "k d e"
+        yield "attn.W_O", self.o, "d", "(h e)", "h e d"
+        *read, written = self.mlp
+        for name, layer in zip(("mlp.W_gate", "mlp.W_in")[-len(read) :], read, strict=True):
+            yield name, layer, "m", "d", "d m"
+        yield "mlp.W_out", written, "d", "m", "m d"
 
-    def _mlp(self, take: Taker, theirs: str, ours: str, config: TransformerConfig) -> Parameters:
-        for which, name in zip(("gate", "in", "out")[-len(self.mlp) :], self.mlp, strict=True):
-            sizes = (config.d_mlp, config.d_model) if which == "out" else (config.d_model, config.d_mlp)
-            yield f"{ours}.W_{which}", self.matrix(take, theirs + name, *sizes)
-            if "mlp" in config.biases:
-                yield f"{ours}.b_{which}", take(f"{theirs}{name}.bias", sizes[1])
+    def _read(
+        self, take: Taker, block: str, config: TransformerConfig, ours: str, layer: str, out: str, in_: str, axes: str
+    ) -> Parameters:
+        """Our weights from one matrix, and our biases."""
+        sizes = {"d": config.d_model, "m": config.d_mlp, "h": config.n_heads, "k": config.kv_heads}
+        sizes |= {"e": config.d_head, "pair": config.d_head // 2, "two": 2, "qkv": 3}
+        names = ours.split()
+        weight = take.arranged(f"{block}{layer}.weight", f"{in_} {out}" if self.conv1d else f"{out} {in_}", axes, sizes)
+        yield from zip(names, weight if len(names) > 1 else [weight], strict=True)
+        if ("mlp" if "mlp" in ours else "o" if ours == "attn.W_O" else "qkv") in config.biases:
+            axes = " ".join(axis for axis in axes.split() if axis not in in_)
+            bias = take.arranged(f"{block}{layer}.bias", out, axes, sizes)
+            yield from zip(ours.replace("W", "b").split(), bias if len(names) > 1 else [bias], strict=True)
 
 
 def is_tied(state: Mapping[str, Tensor], embed: str, unembed: str) -> bool:

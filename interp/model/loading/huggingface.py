@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError, shown
 from interp.model.config import LARGEST, Activation, Bias, TransformerConfig
 from interp.model.loading import tokenizer as tokenizers
-from interp.model.loading.foreign import ForeignConfig, Layout, conv1d, norm
+from interp.model.loading.foreign import ForeignConfig, Layout, norm
 from interp.model.loading.native import ARCHITECTURE
 from interp.model.loading.tensors import Checkpoint, Parameters, Taker
 from interp.model.loading.tokenizer import Vocabulary
@@ -53,7 +53,7 @@ GPT2 = Layout(
     ln2="ln_2",
     mlp=("mlp.c_fc", "mlp.c_proj"),
     ln_final="ln_f",
-    matrix=conv1d,
+    conv1d=True,
 )
 GPT1 = replace(GPT2, embed="tokens_embed.weight", pos="positions_embed.weight", ln_final=None)
 LLAMA = Layout(

@@ -23,17 +23,8 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import documented, resolve_device, resolve_dtype
-from interp.model.loading import files
+from interp.model.loading import bridge, tensors
 from interp.model.loading.agreement import ALLOWED, ModuleLogits, require_agreement
-from interp.model.loading.bridge import (
-    BRIDGE,
-    is_bridge,
-    load_bridge,
-    module_behind,
-    module_within,
-    own_state,
-    why_no_head,
-)
 from interp.model.loading.huggingface import family_of
 from interp.model.loading.native import ARCHITECTURE, native_checkpoint
 from interp.model.loading.one_file import PYTORCH, file_checkpoint
@@ -48,10 +39,14 @@ CONFIG, ADAPTER, MINGPT = "config.json", "adapter_config.json", "model.pt"
 
 def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
     """The checkpoint in a folder, with its own tokenizer unless another is given."""
-    _require_no_adapter(folder)
+    if (folder / ADAPTER).is_file():  # it changes the weights, which may lie beside it or elsewhere
+        raise LoadError(
+            f"{folder}: an adapter of PEFT ({ADAPTER}); merge it into its model's weights first, and give load_model "
+            f"what AutoPeftModelForCausalLM.from_pretrained({str(folder)!r}).merge_and_unload() returns"
+        )
     if not (folder / CONFIG).is_file():
         return file_checkpoint(_only_file(folder), tokenizer)
-    config = files.read_json(folder / CONFIG)
+    config = tensors.read_json(folder / CONFIG)
     if config.get("architecture") == ARCHITECTURE:
         return native_checkpoint(folder, config, tokenizer)
     if "model_type" not in config and isinstance(config.get("model"), dict):
@@ -59,24 +54,15 @@ def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) 
     family = family_of(config, str(folder))
     if tokenizer is None and (tokenizer := load_tokenizer(folder, family.vocabulary)) is not None:
         name_ends(tokenizer, family.vocabulary)
-    return family.checkpoint(config, lambda: files.read_weights(folder), str(folder), tokenizer)
-
-
-def _require_no_adapter(folder: Path) -> None:
-    """Refuse a folder of PEFT's: its adapter changes the weights, which may lie beside it or elsewhere."""
-    if (folder / ADAPTER).is_file():
-        raise LoadError(
-            f"{folder}: an adapter of PEFT ({ADAPTER}); merge it into its model's weights first, and give load_model "
-            f"what AutoPeftModelForCausalLM.from_pretrained({str(folder)!r}).merge_and_unload() returns"
-        )
+    return family.checkpoint(config, lambda: tensors.read_weights(folder), str(folder), tokenizer)
 
 
 def _only_file(folder: Path) -> Path:
     """The one file in a folder that may be a whole checkpoint."""
-    found = sorted(path for path in folder.iterdir() if path.suffix in (*PYTORCH, ".bin", files.GGUF))
-    found = [path for path in found if path.name != files.BIN and not path.name.startswith("tok")]
+    found = sorted(path for path in folder.iterdir() if path.suffix in (*PYTORCH, ".bin", tensors.GGUF))
+    found = [path for path in found if path.name != tensors.BIN and not path.name.startswith("tok")]
     if not found:
-        raise files.no_weights(folder, "no config.json here; expected it, model.safetensors and a tokenizer")
+        raise tensors.no_weights(folder, "no config.json here; expected it, model.safetensors and a tokenizer")
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise LoadError(f"{folder}: the folder has no config.json and several checkpoints ({names}); name one of them")
@@ -96,7 +82,9 @@ def module_checkpoint(module: nn.Module, tokenizer: PreTrainedTokenizerBase | No
     config: Any = module.config
     # The state dict of a tied model lists the unembedding too; it is read as the embedding's transpose.
     fields = config.to_dict()
-    return family_of(fields, name).checkpoint(fields, lambda: files.as_state(own_state(module), name), name, tokenizer)
+    return family_of(fields, name).checkpoint(
+        fields, lambda: tensors.as_state(bridge.own_state(module), name), name, tokenizer
+    )
 
 
 def _has_config(module: nn.Module) -> bool:
@@ -152,11 +140,11 @@ def load_model(
     """
     to_device, to_dtype = resolve_device(device), resolve_dtype(dtype)
     tokenizer = as_tokenizer(tokenizer)
-    if isinstance(name_or_path, str) and name_or_path.startswith(BRIDGE):
-        return load_bridge(name_or_path.removeprefix(BRIDGE), to_device, to_dtype, tokenizer)
+    if isinstance(name_or_path, str) and name_or_path.startswith(bridge.BRIDGE):
+        return bridge.load_bridge(name_or_path.removeprefix(bridge.BRIDGE), to_device, to_dtype, tokenizer)
     if isinstance(name_or_path, nn.Module):
-        module = module_within(name_or_path)
-        from_module = _from_bridge if is_bridge(module) else _from_module
+        module = bridge.module_within(name_or_path)
+        from_module = _from_bridge if bridge.is_bridge(module) else _from_module
         return from_module(module, tokenizer, to_device, to_dtype)
     if not isinstance(name_or_path, str | Path | None):
         raise LoadError(
@@ -177,7 +165,7 @@ def configuration_and_tokenizer(
     Raises:
         LoadError: As ``load_model``.
     """
-    if isinstance(name_or_path, str) and name_or_path.startswith(BRIDGE):
+    if isinstance(name_or_path, str) and name_or_path.startswith(bridge.BRIDGE):
         raise LoadError(
             f"{name_or_path}: its configuration is TransformerLens' own; expected a folder, a file, a hub name or an "
             "embedded model"
@@ -212,19 +200,19 @@ def _agreeing(
 
 
 def _from_bridge(
-    bridge: Any, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
+    given: Any, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
 ) -> HookedTransformer:
     """A model of ours with the weights of the module behind a bridge, and its tokenizer unless one is given."""
-    why = why_no_head(bridge)
+    why = bridge.why_no_head(given)
     if why is not None:
-        name = type(bridge).__name__
+        name = type(given).__name__
         raise LoadError(f"{name}: it has no head that predicts tokens ({why}); pass it to interp.attend")
     try:
-        checkpoint = module_checkpoint(module_behind(bridge), tokenizer or bridge.tokenizer)
-        return _agreeing(checkpoint, bridge, device, dtype, type(bridge).__name__)
+        checkpoint = module_checkpoint(bridge.module_behind(given), tokenizer or given.tokenizer)
+        return _agreeing(checkpoint, given, device, dtype, type(given).__name__)
     except LoadError as error:
         raise LoadError(
-            f"{type(bridge).__name__}: its weights cannot be read into a model of ours ({error}); pass the bridge "
+            f"{type(given).__name__}: its weights cannot be read into a model of ours ({error}); pass the bridge "
             "itself to the methods (interp.attend, interp.ablate, ...), which run on it, too"
         ) from error
 
@@ -273,7 +261,7 @@ def _download(name: str, wanted: list[str]) -> Path:
     try:
         folder = Path(snapshot_download(name, allow_patterns=wanted))
         if WEIGHTS in wanted and not any(folder.glob(WEIGHTS)):
-            snapshot_download(name, allow_patterns=[files.BIN, files.BIN_INDEX, BIN_SHARDS])
+            snapshot_download(name, allow_patterns=[tensors.BIN, tensors.BIN_INDEX, BIN_SHARDS])
         return folder
     except HFValidationError as error:
         raise LoadError(f"{name!r}: neither a folder nor a hub name; {known}") from error

@@ -18,8 +18,7 @@ from interp.arguments import named_arguments
 from interp.errors import ConfigError, LoadError, OutputError, shown
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
-from interp.model.loading.files import WEIGHTS, State, check_numbers, read_weights
-from interp.model.loading.tensors import Checkpoint, Parameters, Taker
+from interp.model.loading.tensors import WEIGHTS, Checkpoint, Parameters, Taker, read_weights, require_numbers
 from interp.model.loading.tokenizer import holds_tokenizer, load_tokenizer
 from interp.model.transformer import HookedTransformer
 
@@ -54,7 +53,8 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
     folder = Path(folder)
     held = None if dtype is None else resolve_dtype(dtype)
     state = {name: p.detach().to("cpu", held).contiguous() for name, p in model.named_parameters()}
-    check_numbers(state, f"saving {model.name!r}" + (f" as {held}" if held else ""))
+    for name, tensor in state.items():
+        require_numbers(tensor, name, f"saving {model.name!r}" + (f" as {held}" if held else ""))
     if model.tokenizer is None and holds_tokenizer(folder):
         raise OutputError(f"{folder}: holds another model's tokenizer, and this model has none; name another folder")
     made = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -64,7 +64,11 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
         raise OutputError(f"{folder}: no folder can be made here ({error.strerror}); name another one") from error
     try:
         with TemporaryDirectory(dir=folder, prefix=".", suffix=".partial") as draft:
-            _write(model, state, Path(draft))
+            save_file(state, Path(draft) / WEIGHTS)
+            config = {"architecture": ARCHITECTURE, "format": FORMAT, "name": model.name, **model.config.to_dict()}
+            (Path(draft) / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+            if model.tokenizer is not None:
+                model.tokenizer.save_pretrained(draft)
             _move(Path(draft), folder)
     except BaseException as error:
         for each in made:
@@ -75,14 +79,6 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
         # safetensors has its own errors, and tokenizers raises bare Exceptions
         raise OutputError(f"{folder}: the model cannot be written here ({error}); name another folder") from error
     return folder
-
-
-def _write(model: HookedTransformer, state: State, folder: Path) -> None:
-    save_file(state, folder / WEIGHTS)
-    config = {"architecture": ARCHITECTURE, "format": FORMAT, "name": model.name, **model.config.to_dict()}
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    if model.tokenizer is not None:
-        model.tokenizer.save_pretrained(folder)
 
 
 def _move(draft: Path, folder: Path) -> None:

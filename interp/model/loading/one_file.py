@@ -6,28 +6,15 @@ were some). Its GELU is exact since 17 May 2023 and was the tanh approximation b
 read as exact where ``bias`` is named. In what was trained between the dates, each neuron is then off by at most 0.0005.
 
 **minGPT** writes the config before it is filled in: null sizes are read off the tensors, heads off the ``model_type``.
-
-===========  ======================================  ==========================================================
-since 2022   ``transformer.h.0.attn.c_attn.weight``  as ``Linear`` keeps it (on 23 and 24 June 2022 as ``Conv1D``
-                                                     does); the tanh approximation
-2020         ``blocks.0.attn.query.weight``          queries, keys and values apart, in copies of it also together
-                                                     (``blocks.0.attn.c_attn.weight``); the exact GELU
-===========  ======================================  ==========================================================
+Since 2022 it names its layers as nanoGPT does (on 23 and 24 June 2022 kept as ``Conv1D`` does) and has the tanh
+approximation. In 2020, queries, keys and values were apart, in copies of it also together; the GELU was exact.
 
 **llama2.c** keeps Llama under Meta's names. Its rotary positions turn neighbouring components ``(2 i, 2 i + 1)``; ours,
 as Hugging Face's, turn ``i`` with ``i + d_head / 2``. So the components of every query and key are reordered alike,
-which leaves every score as it was. A ``.bin`` file is a header of seven numbers, then the tensors, in float32, each
-kind for all layers together:
-
-=======  =====================================================  ===================================================
-version  header                                                 tensors
-=======  =====================================================  ===================================================
-0        28 bytes: the numbers. A negative vocabulary says      embedding, first norms, attention, second norms,
-         that the unembedding is not the embedding.             MLP, last norm, rotary tables, unembedding
-1        256 bytes: ``ak42``, the version, the numbers,         all norms, embedding, attention, MLP, unembedding
-         whether the unembedding is the embedding
-2        the same; quantised to 8 bits, refused here
-=======  =====================================================  ===================================================
+which leaves every score as it was. A ``.bin`` file is a header with seven numbers, then the tensors, in float32, each
+kind for all layers together (``_shapes``). In version 0, the header is the numbers alone, and a negative vocabulary
+says that the unembedding is not the embedding. In version 1, it is ``ak42``, the version, the numbers, and whether the
+unembedding is the embedding. Version 2 is quantised to 8 bits, and refused here.
 """
 
 import math
@@ -44,8 +31,8 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.errors import LoadError
 from interp.model.config import TransformerConfig
-from interp.model.loading import files
-from interp.model.loading.foreign import ForeignConfig, Layout, conv1d, is_tied, linear
+from interp.model.loading import tensors
+from interp.model.loading.foreign import ForeignConfig, Layout, is_tied
 from interp.model.loading.huggingface import GPT2, GPT_BIASES, MASKS
 from interp.model.loading.tensors import Checkpoint
 from interp.model.loading.tokenizer import load_tokenizer, tokenizer_beside
@@ -58,7 +45,7 @@ NANOGPT = replace(
     pos="transformer.wpe.weight",
     blocks="transformer.h",
     ln_final="transformer.ln_f",
-    matrix=linear,
+    conv1d=False,
 )
 MINGPT_2020 = Layout(
     embed="tok_emb.weight",
@@ -117,9 +104,9 @@ Shapes = list[tuple[str, tuple[int, ...]]]
 
 def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
     """The checkpoint that is one file: nanoGPT's, minGPT's or llama2.c's."""
-    if path.suffix == files.GGUF:
-        raise files.gguf_refusal(path)
-    llama2c_bin = path.suffix == ".bin" and path.name != files.BIN
+    if path.suffix == tensors.GGUF:
+        raise tensors.gguf_refusal(path)
+    llama2c_bin = path.suffix == ".bin" and path.name != tensors.BIN
     if not llama2c_bin and path.suffix not in PYTORCH:
         raise LoadError(
             f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), or "
@@ -129,7 +116,7 @@ def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Ch
         tokenizer = load_tokenizer(path.parent)
     if llama2c_bin:
         return bin_checkpoint(path, tokenizer)
-    content = files.read_torch(path)
+    content = tensors.read_torch(path)
     if isinstance(content, dict) and {"model", "model_args"} <= content.keys():
         arguments = content["model_args"]
         if not isinstance(arguments, dict):
@@ -139,15 +126,15 @@ def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Ch
     if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
         raise LoadError(
             f"{path}: a checkpoint of Lightning, which does not say what the model is made of; save its 'state_dict' "
-            f"as {files.BIN} in a folder with the config.json of the model, and give that folder"
+            f"as {tensors.BIN} in a folder with the config.json of the model, and give that folder"
         )
     if not (path.parent / "config.json").is_file():
         raise LoadError(
             f"{path}: expected a dictionary with 'model' and 'model_args', as nanoGPT writes, or minGPT's config.json "
             "beside it, which says how many heads there are; got neither"
         )
-    written = files.read_json(path.parent / "config.json")
-    return mingpt_checkpoint(path, files.file_state(content, path), written, tokenizer)
+    written = tensors.read_json(path.parent / "config.json")
+    return mingpt_checkpoint(path, tensors.file_state(content, path), written, tokenizer)
 
 
 def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
@@ -158,7 +145,7 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
         act_fn="gelu" if "bias" in fields.fields else "gelu_new",
         biases=GPT_BIASES if fields.switch("bias", True) else (),
     )
-    state = files.file_state(content["model"], path)
+    state = tensors.file_state(content["model"], path)
     config = replace(config, tied=is_tied(state, NANOGPT.embed, NANOGPT.unembed))
     return Checkpoint(str(path), "nanoGPT", config, lambda: state, NANOGPT.weights, tokenizer, MASKS)
 
@@ -168,7 +155,7 @@ def _gpt_config(fields: ForeignConfig, **chosen: Any) -> TransformerConfig:
 
 
 def mingpt_checkpoint(
-    path: Path, state: files.State, written: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None
+    path: Path, state: tensors.State, written: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None
 ) -> Checkpoint:
     """The checkpoint that minGPT wrote to `path`, whose tensors and whose ``config.json`` were read."""
     described = written.get("model")
@@ -184,7 +171,7 @@ def mingpt_checkpoint(
     return Checkpoint(str(path), "minGPT", config, lambda: state, layout.weights, tokenizer, MINGPT_MASKS)
 
 
-def _mingpt_layout(state: files.State) -> Layout:
+def _mingpt_layout(state: tensors.State) -> Layout:
     """The generation's names, and how it keeps its matrices: ``c_attn``, which is no square, tells."""
     if MINGPT_2020.embed in state:
         qkv = "attn.c_attn" if "blocks.0.attn.c_attn.weight" in state else MINGPT_2020.qkv
@@ -192,7 +179,7 @@ def _mingpt_layout(state: files.State) -> Layout:
         return replace(MINGPT_2020, qkv=qkv, o=o)
     joined = state.get("transformer.h.0.attn.c_attn.weight")
     kept = joined is not None and joined.ndim == 2 and joined.shape[0] < joined.shape[1]
-    return replace(NANOGPT, matrix=conv1d if kept else linear)
+    return replace(NANOGPT, conv1d=kept)
 
 
 def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], layout: Layout) -> dict[str, Any]:
@@ -213,7 +200,7 @@ def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], layout
 
 def llama2c_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
     """The training checkpoint that llama2.c wrote to `path`, whose `content` was read."""
-    state = files.file_state(content["model"], path)
+    state = tensors.file_state(content["model"], path)
     if W_1 not in state or state[W_1].ndim != 2:
         raise LoadError(f"{path}: tensor {W_1!r} is no matrix here, which would say how many neurons there are")
     fields = {**content["model_args"], "hidden_dim": len(state[W_1])}
@@ -268,17 +255,16 @@ def _header(path: Path) -> tuple[int, TransformerConfig]:
     if len(content) < LEGACY_HEADER:
         raise LoadError(f"{path}: expected a llama2.c header of at least {LEGACY_HEADER} bytes, got {len(content)}")
     if struct.unpack_from("<I", content)[0] != MAGIC:
-        fields = dict(zip(NUMBERS, struct.unpack_from("<7i", content), strict=True))
-        tied = fields["vocab_size"] > 0
-        fields["vocab_size"] = abs(fields["vocab_size"])
-        return 0, _llama2c_config(fields, f"{path}: header", tied=tied)
+        numbers = [*struct.unpack_from("<7i", content)]
+        fields = dict(zip(NUMBERS, numbers, strict=True)) | {"vocab_size": abs(numbers[5])}
+        return 0, _llama2c_config(fields, f"{path}: header", tied=numbers[5] > 0)
     if len(content) < HEADER:
         raise LoadError(f"{path}: expected a llama2.c header of {HEADER} bytes, got {len(content)}; fetch it again")
-    version = struct.unpack_from("<i", content, 4)[0]
+    version, *numbers = struct.unpack_from("<8i", content, 4)
     if version != 1:
         kind = "quantised to 8 bits" if version == 2 else "unknown here"
         raise LoadError(f"{path}: version {version} of llama2.c's format is {kind}; export it in version 0 or 1")
-    fields = dict(zip(NUMBERS, struct.unpack_from("<7i", content, 8), strict=True))
+    fields = dict(zip(NUMBERS, numbers, strict=True))
     return 1, _llama2c_config(fields, f"{path}: header", tied=bool(content[36]))
 
 

@@ -20,7 +20,7 @@ from tokenizers.models import BPE
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from interp.errors import LoadError
-from interp.model.loading.files import read_json
+from interp.model.loading.tensors import read_json
 
 TOKENIZER = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
@@ -37,10 +37,6 @@ class Vocabulary:
     # None where it has none
     ends: tuple[str, str] | None = None
 
-    def lies_in(self, folder: Path) -> bool:
-        """Whether the files are there."""
-        return all((folder / name).is_file() for name in self.files)
-
 
 GPT2 = Vocabulary(("vocab.json", "merges.txt"), transformers.GPT2Tokenizer, (END_OF_TEXT, END_OF_TEXT))
 GPT1 = Vocabulary(("vocab.json", "merges.txt"), transformers.OpenAIGPTTokenizer)
@@ -52,14 +48,16 @@ FILES = (TOKENIZER, CONFIG, "special_tokens_map.json", *GPT2.files, *BERT.files,
 
 def holds_tokenizer(folder: Path, vocabulary: Vocabulary = GPT2) -> bool:
     """Whether a folder has a tokenizer that can be read."""
-    return (folder / TOKENIZER).is_file() or vocabulary.lies_in(folder)
+    return (folder / TOKENIZER).is_file() or all((folder / name).is_file() for name in vocabulary.files)
 
 
 def load_tokenizer(folder: Path, vocabulary: Vocabulary = GPT2) -> PreTrainedTokenizerBase | None:
     """The fast tokenizer of a checkpoint folder, or None where it has none. No code of the folder's is run."""
     if not holds_tokenizer(folder, vocabulary):
         return None
-    whole, has_code = (folder / TOKENIZER).is_file(), _has_code(folder)
+    whole = (folder / TOKENIZER).is_file()
+    # a tokenizer may be more than its vocabulary: what its code does is in no file that is read here
+    has_code = (folder / CONFIG).is_file() and "auto_map" in read_json(folder / CONFIG)
     if has_code and not whole:
         raise LoadError(
             f"{folder / CONFIG}: the tokenizer needs code of its own ('auto_map'), which is not run; save it as "
@@ -86,11 +84,6 @@ def name_ends(tokenizer: PreTrainedTokenizerBase, vocabulary: Vocabulary) -> Non
         tokenizer.eos_token = tokenizer.eos_token or vocabulary.ends[1]
 
 
-def _has_code(folder: Path) -> bool:
-    """Whether a tokenizer is more than its vocabulary: what its code does is in no file that is read here."""
-    return (folder / CONFIG).is_file() and "auto_map" in read_json(folder / CONFIG)
-
-
 def _as_transformers_does(folder: Path) -> PreTrainedTokenizerBase | None:
     """The tokenizer by the class that its config names, which may read ``tokenizer.json`` otherwise than it stands.
 
@@ -114,7 +107,6 @@ def _as_transformers_does(folder: Path) -> PreTrainedTokenizerBase | None:
     return found
 
 
-TOKENIZER_BIN = "tokenizer.bin"
 LONGEST = 1_024
 """Bytes of a token: each place where one can be cut in two is tried."""
 BOS, EOS = "<s>", "</s>"
@@ -123,14 +115,9 @@ BOS, EOS = "<s>", "</s>"
 
 def tokenizer_beside(path: Path, d_vocab: int) -> PreTrainedTokenizerFast | None:
     """The tokenizer beside the model in `path`: ``tok512.bin``, as of a vocabulary of its own, or ``tokenizer.bin``."""
-    names = (own_name(d_vocab), TOKENIZER_BIN)
+    names = (f"tok{d_vocab}.bin", "tokenizer.bin")
     beside = next((path.parent / name for name in names if (path.parent / name).is_file()), None)
     return None if beside is None else read_tokenizer_bin(beside, d_vocab)
-
-
-def own_name(d_vocab: int) -> str:
-    """What llama2.c calls the tokenizer of a vocabulary of that size which it trained itself."""
-    return f"tok{d_vocab}.bin"
 
 
 def read_tokenizer_bin(path: Path, d_vocab: int) -> PreTrainedTokenizerFast:
@@ -143,7 +130,7 @@ def read_tokenizer_bin(path: Path, d_vocab: int) -> PreTrainedTokenizerFast:
     if len(pieces) != d_vocab:
         raise LoadError(
             f"{path}: {len(pieces)} tokens, but the model's vocabulary has {d_vocab}; "
-            f"put its own tokenizer beside it, as {own_name(d_vocab)}, or give load_model(..., tokenizer=...)"
+            f"put its own tokenizer beside it, as tok{d_vocab}.bin, or give load_model(..., tokenizer=...)"
         )
     pieces[1:3] = [BOS, EOS]
     vocabulary: dict[str, int] = {}
