@@ -55,6 +55,7 @@ class Plan(NamedTuple):
     dice_of_others: Writer  # for word counterfactuals
     structure: Any
     before: Words  # the filler sentence in front
+    said: frozenset[str]  # its words in lower case: none of them is to decide the sentence after it
     options: Mapping[str, Any]
     flipped: bool  # item and counterfactual change places: in turn within a structure, and against its frames
 
@@ -77,7 +78,8 @@ def schedule(
         dice, frame = Writer(name, seed, split, index), of_structure[step]
         before = dice.filler(frame.opening) if frame.opening else []
         other_dice = Writer(name, seed, split, index, others)
-        yield Plan(dice, other_dice, structures[which], before, frame.options, (step + cycle) % 2 == 1)
+        said = frozenset(word.text.lower() for word in before)
+        yield Plan(dice, other_dice, structures[which], before, said, frame.options, (step + cycle) % 2 == 1)
 
 
 def example(

@@ -250,7 +250,6 @@ class Vocabulary:
         several = [noun for noun in lexicon.nouns if " " in noun.singular + noun.plural]
         verbs = [verb for verb in lexicon.verbs if " " not in verb.base + verb.particle]
         determiners = [each for each in lexicon.determiners if each.text != "an"]  # for which ``a`` stands
-        self.lexicon = lexicon
         # Count nouns of one word and of several (``grocery store``), other names, and first names.
         self.nouns = _grouped(single, lambda noun: [noun.kind])
         self.compounds = _grouped(several, lambda noun: [noun.kind])
@@ -267,16 +266,13 @@ class Vocabulary:
             lambda verb: [(one, two) for one in _ordered(verb.subjects) for two in _ordered(verb.objects)],
         )
         self.reflexive = _grouped(verbs, lambda verb: _ordered(verb.subjects & verb.objects))
+        # The reflexive verbs of people, by whether they have a particle.
+        self.done_to_oneself = _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
         self.saying = tuple(verb for verb in lexicon.clause_verbs if not verb.particle)
         self.giving = lexicon.dative_verbs
         self.singular_determiners = tuple(each.text for each in determiners if each.number != "plural")
         self.plural_determiners = tuple(each.text for each in determiners if each.number != "singular")
         self.forms = tuple(sorted(lexicon.words()))  # every word, in alphabetical order
-
-    @cached_property
-    def done_to_oneself(self) -> dict[bool, tuple[Verb, ...]]:
-        """The reflexive verbs of people, by whether they have a particle."""
-        return _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
 
 
 @lru_cache(maxsize=1)

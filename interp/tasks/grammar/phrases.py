@@ -141,8 +141,19 @@ class Word(NamedTuple):
 
 
 Words = list[Word]
+Slots = dict[str, str | Words]
+"""What fills the slots of a template: a text or a phrase; "" is no word."""
 FULL_STOP = Word(".", ".")
 COMMA = Word(",", ",")
+
+
+def fill(template: str, slots: Slots) -> Words:
+    """The words of a template, the first one capitalised; a slot that is given nothing is its own word."""
+    words: Words = []
+    for slot in template.split():
+        filled = slots.get(slot, slot)
+        words += filled if isinstance(filled, list) else [Word(filled, slot)] if filled else []
+    return sentence_start(words)
 
 
 def render(words: Sequence[Word]) -> str:
@@ -327,8 +338,3 @@ class Writer(Dice):
         if slot == "NOUN":
             return self.noun(self.pick(KINDS)).form(self.pick(NUMBERS))
         return self.pick(self.words.gendered[self.pick(GENDERS)]).singular if slot == "PERSON" else slot
-
-
-def said(before: Words) -> frozenset[str]:
-    """The words of an opening, in lower case: none of them is to decide the sentence after it."""
-    return frozenset(word.text.lower() for word in before)
