@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule, with_other_words
-from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Verb, lemma
+from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.lexicon import Name, Noun, Number, Person, Verb, lemma, opposite
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase
 
 TEMPLATES = {
@@ -168,48 +168,45 @@ def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[Minim
     """
     couples = Couples[Person](split)
     for plan in schedule("coreference", n, seed=seed, split=split, frames=FRAMES, others="somebody else"):
-        genders = GENDERS[::-1] if plan.flipped else GENDERS
-        drawn = phrases.draw_within(
+        drawn, exchanged = phrases.draw_within(
             split,
-            partial(_twins, couples, plan, genders),
-            admit=lambda each: couples.admit(each.item.antecedent, each.item.stranger),
+            partial(_twins, couples, plan),
+            admit=lambda twins: couples.admit(twins[0].antecedent, twins[0].stranger),
         )
         yield MinimalPair(
-            item=_with_others(plan, drawn.item, genders, split),
-            counterfactual=_with_others(plan, drawn.counterfactual, genders[::-1], split),
-            cluster=couples.cluster(drawn.item.antecedent, drawn.item.stranger),
+            item=_with_others(plan, drawn),
+            counterfactual=_with_others(plan, exchanged),
+            cluster=couples.cluster(drawn.antecedent, drawn.stranger),
         )
 
 
-def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Coreference]:
+def _twins(couples: Couples[Person], plan: Plan) -> list[Coreference]:
     """The same sentence with its two people exchanged, whether or not both appear in it."""
-    drawn = propose(plan.dice, genders=genders, **plan.options)
+    drawn = propose(plan.dice, genders=plan.genders, **plan.options)
     drawn = drawn._replace(stranger=couples.partner(plan.dice, drawn.antecedent, drawn.stranger))
-    return Twins(drawn, drawn.exchanged)
+    return [drawn, drawn.exchanged]
 
 
-def _with_others(plan: Plan, drawn: Coreference, genders: tuple[str, str], split: phrases.Split) -> Example:
+def _with_others(plan: Plan, drawn: Coreference) -> Example:
     """The example, and where it has two people it with others of the other gender for its antecedent alone."""
-    item = _example(plan, drawn, genders)
-    if drawn.link == "alone" or split == "reference":
-        return item
     words = plan.dice.words
     people = words.names if isinstance(drawn.antecedent, Name) else words.gendered
-    others = [drawn._replace(antecedent=each) for each in people[genders[1]] if each != drawn.stranger]
-    return with_other_words(item, (_example(plan, each, genders[::-1]) for each in plan.others(others, split)))
+    found = (each for each in people[drawn.stranger.gender] if each != drawn.stranger and drawn.link != "alone")
+    return plan.with_others(partial(_example, plan), drawn, (drawn._replace(antecedent=each) for each in found))
 
 
-def _example(plan: Plan, drawn: Coreference, genders: tuple[str, str]) -> Example:
+def _example(plan: Plan, drawn: Coreference) -> Example:
     pronouns = POSSESSIVES if drawn.ending == "possessive" else SUBJECT_PRONOUNS
+    gender = drawn.antecedent.gender
     return example(
         plan.before + drawn.before_pronoun(),
-        (pronouns[genders[0]], pronouns[genders[1]]),
+        (pronouns[gender], pronouns[opposite(gender)]),
         relation="antecedent",
         related="antecedent",
         distractors={"stranger": "other person"},
         template=plan.structure,
         features={
-            "gender": genders[0],
+            "gender": gender,
             "antecedent": lemma(drawn.antecedent),
             "verb": drawn.own_verb,
             "other person": drawn.link,

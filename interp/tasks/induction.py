@@ -133,7 +133,7 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     """
     for plan in schedule("induction", n, seed=seed, split=split, frames=FRAMES, others="new word"):
         drawn = draw_within(split, partial(propose, plan.dice, **plan.options, used=plan.said))
-        item, twin = (_with_new_words(plan, each, split) for each in (drawn, drawn.exchanged))
+        item, twin = (_with_new_words(plan, each) for each in (drawn, drawn.exchanged))
         yield MinimalPair(
             item=twin if plan.flipped else item,
             counterfactual=item if plan.flipped else twin,
@@ -141,12 +141,12 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         )
 
 
-def _with_new_words(plan: Plan, drawn: Repetition, split: Split) -> Example:
+def _with_new_words(plan: Plan, drawn: Repetition) -> Example:
     """The example, and it with words that are nowhere else in the place of the one that comes next."""
     used, found = {*plan.said, *(word.lower() for word in drawn.string + drawn.gap)}, list[Repetition]()
-    while split != "reference" and len(found) < OTHER_WORDS:
+    while plan.split != "reference" and len(found) < OTHER_WORDS:
         word = plan.dice_of_others.pick(plan.dice.words.forms)
-        if word.lower() not in used and split_of(drawn.string[drawn.stop - 1], word) == split:
+        if word.lower() not in used and split_of(drawn.string[drawn.stop - 1], word) == plan.split:
             used.add(word.lower())
             string = (*drawn.string[: drawn.stop], word, *drawn.string[drawn.stop + 1 :])
             found.append(drawn._replace(string=string))

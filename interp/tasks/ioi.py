@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule, with_other_words
+from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
 from interp.tasks.grammar.lexicon import GENDERS, Name, Verb
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase
 
@@ -139,8 +139,8 @@ def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[Minim
         proposing = partial(_couple, couples, plan)
         drawn = phrases.draw_within(split, proposing, admit=lambda each: couples.admit(each.receiver, each.giver))
         yield MinimalPair(
-            item=_with_third_people(plan, drawn, split),
-            counterfactual=_with_third_people(plan, drawn.exchanged, split),
+            item=_with_third_people(plan, drawn),
+            counterfactual=_with_third_people(plan, drawn.exchanged),
             cluster=couples.cluster(drawn.receiver, drawn.giver),
         )
 
@@ -151,12 +151,10 @@ def _couple(couples: Couples[Name], plan: Plan) -> IndirectObject:
     return drawn._replace(giver=couples.partner(plan.dice, drawn.receiver, drawn.giver))
 
 
-def _with_third_people(plan: Plan, drawn: IndirectObject, split: phrases.Split) -> Example:
+def _with_third_people(plan: Plan, drawn: IndirectObject) -> Example:
     """The example, and it with others of the receiver's gender in the receiver's place."""
-    names = [] if split == "reference" else plan.dice.words.names[drawn.receiver.gender]
-    others = [drawn._replace(receiver=name) for name in names if name not in (drawn.receiver, drawn.giver)]
-    examples = [_example(plan.before, each) for each in plan.others(others, split)]
-    return with_other_words(_example(plan.before, drawn), examples)
+    names = (each for each in plan.dice.words.names[drawn.receiver.gender] if each not in (drawn.receiver, drawn.giver))
+    return plan.with_others(partial(_example, plan.before), drawn, (drawn._replace(receiver=name) for name in names))
 
 
 def _example(before: Words, drawn: IndirectObject) -> Example:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import lexicon, phrases
-from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule
-from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Tense, Verb, lemma
+from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Tense, Verb, lemma, opposite
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase, sentence
 
 TEMPLATES = {
@@ -139,41 +139,38 @@ def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[Minim
     """
     couples, frames = Couples[Person](split), dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("reflexive", n, seed=seed, split=split, frames=frames):
-        genders = GENDERS[::-1] if plan.flipped else GENDERS
-        fits = partial(_fits, couples, plan.said)
-        drawn = phrases.draw_within(split, partial(_twins, couples, plan, genders), admit=fits)
-        yield MinimalPair(
-            item=_example(plan.before, drawn.item, genders),
-            counterfactual=_example(plan.before, drawn.counterfactual, genders[::-1]),
-            cluster=couples.cluster(drawn.item.subject, drawn.counterfactual.subject),
-        )
+        fits = partial(_fit, couples, plan.said)
+        drawn = phrases.draw_within(split, partial(_twins, couples, plan), admit=fits)
+        item, counterfactual = (_example(plan.before, each) for each in drawn)
+        yield MinimalPair(item, counterfactual, cluster=couples.cluster(*(each.subject for each in drawn)))
 
 
-def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Reflexive]:
+def _twins(couples: Couples[Person], plan: Plan) -> list[Reflexive]:
     """The same sentence about two people: of one name each, or of one noun each."""
-    drawn = propose(plan.dice, plan.structure, gender=genders[0], **plan.options)
-    other = plan.dice.person(genders[1], named=isinstance(drawn.subject, Name))
-    return Twins(drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other)))
+    drawn = propose(plan.dice, plan.structure, gender=plan.genders[0], **plan.options)
+    other = plan.dice.person(plan.genders[1], named=isinstance(drawn.subject, Name))
+    return [drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other))]
 
 
-def _fits(couples: Couples[Person], used: frozenset[str], drawn: Twins[Reflexive]) -> bool:
+def _fit(couples: Couples[Person], used: frozenset[str], twins: list[Reflexive]) -> bool:
     """Whether the two subjects may stand together, and nobody is in the sentence before."""
-    subjects = drawn.item.subject, drawn.counterfactual.subject
-    people = {lemma(person).lower() for person in (*subjects, drawn.item.attractor)}
-    return couples.admit(*subjects) and used.isdisjoint(people)
+    one, two = (each.subject for each in twins)
+    people = {lemma(person).lower() for person in (one, two, twins[0].attractor)}
+    return couples.admit(one, two) and used.isdisjoint(people)
 
 
-def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Example:
-    congruent = "yes" if drawn.attractor.gender == genders[0] else "no"
+def _example(before: Words, drawn: Reflexive) -> Example:
+    gender = drawn.subject.gender
+    congruent = "yes" if drawn.attractor.gender == gender else "no"
     return example(
         before + drawn.before_reflexive(),
-        (REFLEXIVES[genders[0]], REFLEXIVES[genders[1]]),
+        (REFLEXIVES[gender], REFLEXIVES[opposite(gender)]),
         relation="antecedent",
         related="antecedent",
         distractors={"attractor": "attractor", "PERSON": "person of the sentence before"},
         template=drawn.structure,
         features={
-            "gender": genders[0],
+            "gender": gender,
             "congruent": congruent if drawn.structure != "simple" else "no attractor",
             "subject": lemma(drawn.subject),
             "verb": drawn.verb.base,

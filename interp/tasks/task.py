@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal, get_args
 
-from interp.arguments import named_arguments
+from interp.arguments import as_list, named_arguments
 from interp.errors import TaskError, shown, suggest
 from interp.tasks.example import Example, Span
 
@@ -345,8 +345,7 @@ def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 
 def _numbers(what: str, given: object, *, below: int | None = None) -> tuple[int, ...]:
     """One whole number from 0, or several."""
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    numbers: list[Any] = list(given) if several else [given]  # type: ignore[call-overload]  # it was asked
+    numbers: list[Any] = [given] if (several := as_list(given)) is None else several
     if not all(isinstance(each, Integral) and int(each) in range(below or 2**63) for each in numbers):
         most = "" if below is None else f" to {below - 1}"
         raise TaskError(
@@ -358,11 +357,8 @@ def _numbers(what: str, given: object, *, below: int | None = None) -> tuple[int
 def _units(name: str, what: str, given: Iterable[Unit]) -> list[Unit]:
     """All of them, if they are units."""
     units = list(given)
-    for each in units:
-        if not isinstance(each, Unit):
-            raise TaskError(
-                f"{name}: {what}: expected units, got {type(each).__name__}; make one with Unit(item, other, cluster)"
-            )
+    if others := [type(each).__name__ for each in units if not isinstance(each, Unit)]:
+        raise TaskError(f"{name}: {what}: expected units, got {others[0]}; make one with Unit(item, other, cluster)")
     if not units:
         raise TaskError(f"{name}: {what}: expected at least one unit, got none")
     return units

@@ -202,20 +202,11 @@ class Lexicon:
 @lru_cache(maxsize=1)
 def english() -> Lexicon:
     """The lexicon of the tables in ``interp/tasks/grammar/words``, read once."""
-    other: dict[str, list[str]] = {}
-    for row in _rows("other_words"):
-        other.setdefault(row["part"], []).append(row["word"])
-    return Lexicon(
-        nouns=tuple(Noun(**row) for row in _rows("nouns")),
-        verbs=_verbs("verbs"),
-        dative_verbs=_verbs("dative_verbs"),
-        control_verbs=_verbs("control_verbs"),
-        clause_verbs=_verbs("clause_verbs"),
-        names=tuple(Name(**row) for row in _rows("names")),
-        proper_nouns=tuple(ProperNoun(**row) for row in _rows("proper_nouns")),
-        determiners=tuple(Determiner(**row) for row in _rows("determiners")),
-        **{part: tuple(words) for part, words in other.items()},
-    )
+    kinds = {"nouns": Noun, "names": Name, "proper_nouns": ProperNoun, "determiners": Determiner}
+    entries: dict[str, Any] = {table: tuple(kind(**row) for row in _rows(table)) for table, kind in kinds.items()}
+    entries |= {table: _verbs(table) for table in ("verbs", "dative_verbs", "control_verbs", "clause_verbs")}
+    others = _grouped(_rows("other_words"), lambda row: [row["part"]])
+    return Lexicon(**entries, **{part: tuple(row["word"] for row in rows) for part, rows in others.items()})
 
 
 def _capitalised(word: str) -> str:
@@ -270,8 +261,9 @@ class Vocabulary:
         self.done_to_oneself = _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
         self.saying = tuple(verb for verb in lexicon.clause_verbs if not verb.particle)
         self.giving = lexicon.dative_verbs
-        self.singular_determiners = tuple(each.text for each in determiners if each.number != "plural")
-        self.plural_determiners = tuple(each.text for each in determiners if each.number != "singular")
+        self.determiners = {
+            number: tuple(each.text for each in determiners if each.number in (number, "any")) for number in NUMBERS
+        }
         self.forms = tuple(sorted(lexicon.words()))  # every word, in alphabetical order
 
 
@@ -284,6 +276,11 @@ def vocabulary() -> Vocabulary:
 def other(number: Number) -> Number:
     """The other number."""
     return "plural" if number == "singular" else "singular"
+
+
+def opposite(gender: str) -> str:
+    """The other gender."""
+    return GENDERS[1 - GENDERS.index(gender)]
 
 
 def lemma(word: Person) -> str:

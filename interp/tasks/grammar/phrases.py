@@ -20,8 +20,8 @@ import hashlib
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import accumulate
-from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from itertools import accumulate, chain
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from interp.errors import TaskError
 from interp.tasks.example import Span
@@ -95,6 +95,7 @@ class Drawn(Protocol):
 
 
 DrawnT = TypeVar("DrawnT", bound=Drawn)
+ProposedT = TypeVar("ProposedT", bound=Drawn | list[Any])
 
 
 @cache
@@ -115,12 +116,14 @@ def allowed(pairs: Iterable[tuple[str, str]], split: Split) -> bool:
 
 
 def draw_within(
-    split: Split, propose: Callable[[], DrawnT], *, admit: Callable[[DrawnT], bool] | None = None
-) -> DrawnT:
-    """Draw until the construction fits `split`."""
+    split: Split, propose: Callable[[], ProposedT], *, admit: Callable[[ProposedT], bool] | None = None
+) -> ProposedT:
+    """Draw until the construction, or each of several that are drawn together, fits `split`."""
     for _ in range(ATTEMPTS):
         drawn = propose()
-        if (admit is None or admit(drawn)) and allowed(drawn.pairs if split == "train" else drawn.decisive, split):
+        several = drawn if isinstance(drawn, list) else [drawn]
+        pairs = chain.from_iterable(each.pairs if split == "train" else each.decisive for each in several)
+        if (admit is None or admit(drawn)) and allowed(pairs, split):
             return drawn
     raise TaskError(
         f"no construction of split {split!r} found: expected pairs of lemmas of that split, got none "
@@ -198,13 +201,10 @@ def indefinite_article(following: str) -> str:
 
 PREVERBAL = ("often", "always", "still", "also", "now")
 """Adverbs that stand between a subject and any finite verb."""
-
 NEARNESS = ("near", "behind", "beside", "by", "with", "without", "under", "above")
 """Prepositions that relate nouns of every kind."""
-
 GENERAL_ADJECTIVES = ("big", "small", "old", "young", "new", "good", "bad", "strange", "beautiful", "quiet")
 """Adjectives that stand before nouns of every kind."""
-
 LEXICAL_SHARE = 0.5
 """Share of the predicates whose agreeing word is a lexical verb; the rest begin with an auxiliary."""
 
@@ -275,8 +275,7 @@ class Writer(Dice):
 
     def determiner(self, number: Number) -> str:
         """A determiner for a noun in `number`; ``a`` may have to become ``an``."""
-        words = self.words
-        return self.pick(words.singular_determiners if number == "singular" else words.plural_determiners)
+        return self.pick(self.words.determiners[number])
 
     def person(self, gender: str, *, named: bool) -> Person:
         """A first name, or a noun for people of one gender."""

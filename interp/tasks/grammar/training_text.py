@@ -34,11 +34,11 @@ SHOWING_NUMBER: tuple[lexicon.Tense, ...] = ("present", "present", "present", "b
 
 
 class Subject(NamedTuple):
-    """A subject's words, the number that its verb agrees with, and its lemma under the held-out rule."""
+    """A subject's words, the number that its verb agrees with, and the count noun that it is about, if any."""
 
     words: Words
     number: Number
-    lemma: str = ""
+    noun: Noun | None = None
 
 
 class VariedSentences(Writer):
@@ -74,22 +74,16 @@ class VariedSentences(Writer):
 
     def subject(self, kind: Kind, verb: str) -> Subject:
         """A subject of `kind` that may stand with the verb."""
-        share = self.uniform()
-        if kind == "person" and share < 0.35:
-            return Subject([self._name(verb)], "singular")
-        if kind in self.words.proper_nouns and share > 0.95:
-            return self._proper_noun(kind)
-        if kind == "thing" and share < 0.06:
-            return Subject([Word(self.pick(self.words.mass_nouns))], "singular")
-        noun, number = self._fitting(self.nouns[kind], verb), self.pick(lexicon.NUMBERS)
-        words = self._noun_phrase(noun, number) + self._modifier(noun, number)
-        return Subject(words, number, noun.singular)
+        subject = self._phrase(kind, verb, (0.06, self.words.mass_nouns), proper=0.05)
+        if subject.noun is None:
+            return subject
+        return subject._replace(words=subject.words + self._modifier(subject.noun, subject.number))
 
     def finite(self, verb: Verb, subject: Subject) -> Words:
         """The verb in any tense, agreeing with the subject."""
         tenses = lexicon.TENSES if self.chance(0.4) else SHOWING_NUMBER
         tense = self.pick(tenses)
-        while subject.lemma and tense in lexicon.AUXILIARIES and not _together(subject.lemma, tense):
+        while subject.noun and tense in lexicon.AUXILIARIES and not _together(subject.noun.singular, tense):
             tense = self.pick(tenses)
         adverb = [Word(self.adverb(True))] if self.chance(0.05) else []
         return adverb + self.verb_phrase(verb, tense, subject.number)
@@ -152,21 +146,27 @@ class VariedSentences(Writer):
         verb = self._fitting(self.words.verbs[noun.kind], head, lambda verb: verb.base)
         relative = self.pick(("that", "who") if noun.kind == "person" else ("that", "which"))
         object_ = self._other(self._one_of(verb.objects), beside=head) if verb.objects else []
-        return [Word(relative), *self.finite(verb, Subject([], number, head)), *object_]
+        return [Word(relative), *self.finite(verb, Subject([], number, noun)), *object_]
 
     def _other(self, kind: Kind, beside: str = "") -> Words:
         """Somebody or something that is not the subject, and may stand with the lemma `beside`."""
+        return self._phrase(kind, beside, (0.08, english().mass_nouns), proper=0.1).words
+
+    def _phrase(self, kind: Kind, beside: str, mass: tuple[float, Sequence[str]], proper: float) -> Subject:
+        """A name, a mass noun or, mostly, a count noun; with the shares of mass nouns and of other names."""
         share = self.uniform()
         if kind == "person" and share < 0.35:
-            return [self._name(beside)]
-        if kind in self.words.proper_nouns and share > 0.9:
-            return self._proper_noun(kind).words
-        if kind == "thing" and share < 0.08:
-            return [Word(self.pick(english().mass_nouns))]
-        return self._noun_phrase(self._fitting(self.nouns[kind], beside), self.pick(lexicon.NUMBERS))
-
-    def _name(self, beside: str) -> Word:
-        return Word(self._fitting(self.words.names[self.pick(GENDERS)], beside).text)
+            return Subject([Word(self._fitting(self.words.names[self.pick(GENDERS)], beside).text)], "singular")
+        if kind in self.words.proper_nouns and share > 1 - proper:
+            named = self.pick(self.words.proper_nouns[kind])
+            return Subject([Word(f"{named.article} {named.text}".strip())], named.number)
+        if kind == "thing" and share < mass[0]:
+            return Subject([Word(self.pick(mass[1]))], "singular")
+        noun, number = self._fitting(self.nouns[kind], beside), self.pick(lexicon.NUMBERS)
+        if number == "plural" and self.chance(0.15):
+            return Subject([Word(noun.plural)], number, noun)
+        adjective = self.adjective(self.chance(0.08))
+        return Subject(noun_phrase(self.determiner(number), noun.form(number), adjective=adjective), number, noun)
 
     def _fitting(self, options: Sequence[T], beside: str, known_by: Callable[[Any], str] = lexicon.lemma) -> T:
         """One of the options that may stand with the lemma `beside`, if it stands with any."""
@@ -174,16 +174,6 @@ class VariedSentences(Writer):
         while beside and not _together(known_by(drawn), beside):
             drawn = self.pick(options)
         return drawn
-
-    def _noun_phrase(self, noun: Noun, number: Number) -> Words:
-        if number == "plural" and self.chance(0.15):
-            return [Word(noun.plural)]
-        adjective = self.adjective(self.chance(0.08))
-        return noun_phrase(self.determiner(number), noun.form(number), adjective=adjective)
-
-    def _proper_noun(self, kind: Kind) -> Subject:
-        named = self.pick(self.words.proper_nouns[kind])
-        return Subject([Word(f"{named.article} {named.text}".strip())], named.number)
 
     def _one_of(self, kinds: frozenset[Kind]) -> Kind:
         return self.pick([kind for kind in KINDS if kind in kinds])
@@ -225,7 +215,7 @@ def narrative(dice: VariedSentences) -> Words:
 
 def _draw(dice: VariedSentences, link: str, ending: str, gender: str) -> Coreference:
     """A sentence up to its pronoun, about one or two single people."""
-    genders = (gender, GENDERS[1 - GENDERS.index(gender)])
+    genders = (gender, lexicon.opposite(gender))
     named = (dice.chance(0.7), dice.chance(0.7))
     extra = {place: dice.chance(0.25) for place in ("adjective", "place", "adverb")}
     return phrases.draw_within("train", lambda: propose(dice, link, ending, genders=genders, named=named, **extra))
@@ -250,7 +240,7 @@ def _binding(dice: VariedSentences) -> Words:
     both = drawn.before_pronoun()[:-1]  # without the connective
     group, clause = gender, drawn.clause
     if dice.chance(0.5):
-        group, clause = GENDERS[1 - GENDERS.index(gender)], drawn.earlier
+        group, clause = lexicon.opposite(gender), drawn.earlier
     verb = dice.pick(dice.words.transitive["person", clause.object.kind])
     act = [Word(SUBJECT_PRONOUNS[group]), Word(verb.past), *noun_phrase("the", clause.object.singular)]
     return [*both, phrases.FULL_STOP, *sentence(act)]
@@ -279,14 +269,11 @@ def _possession(dice: VariedSentences, group: str) -> Words:
 
 MIX = {"agreement": 0.20, "coreference": 0.25, "reflexive": 0.10, "ioi": 0.16, "string": 0.14, "wide": 0.15}
 """Share of the words that each family's documents hold, their fillers included."""
-
 FILLER_SHARE = 0.2
 """Share of the documents that begin with a filler sentence."""
-
 FURTHER_SHARE = 0.4
 """Probability that a document of short sentences goes on, up to ``LONGEST`` sentences."""
 LONGEST = 3
-
 SAMPLE = 400
 """Documents per family from which its mean length is taken."""
 

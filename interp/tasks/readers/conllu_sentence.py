@@ -15,7 +15,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
@@ -158,14 +158,14 @@ class Node:
     place: str  # of the line, for an error
     # a word's number; or of a multiword token ``(2, "-", 3)``, of an empty node ``(8, ".", 1)``
     id: int | tuple[int, str, int]
-    form: str  # as it is spelled, ``_`` where that is not said
-    lemma: str  # its dictionary form
-    upos: str  # universal part of speech
-    xpos: str  # the treebank's own
-    deprel: str  # the relation to the head
-    feats: Mapping[str, str]  # morphological features
+    word: Word  # its columns; where it stands is found out later
     head: int | None  # number of the head; 0 for a root, None where it is not said
     misc: tuple[tuple[str, str], ...]  # names and values of all else; a name may come twice
+
+    @property
+    def form(self) -> str:
+        """As it is spelled, ``_`` where that is not said."""
+        return self.word.form
 
     @property
     def n_words(self) -> int:
@@ -190,7 +190,10 @@ def node_of(place: str, line: str) -> Node:
     if node_id is None:
         raise ValueError(f"expected a word's number in the first column, got '_' in {shortened(line)}")
     lemma, upos, xpos, deprel = ("" if field == NOTHING else field for field in (lemma, upos, xpos, deprel))
-    return Node(place, node_id, form, lemma, upos, xpos, deprel, dict(_pairs(feats)), its_head, tuple(_pairs(misc)))
+    said, at = tuple(_pairs(misc)), its_head - 1 if its_head else ROOT
+    sense = next((value for name, value in said if name == "Sense"), "")
+    word = Word(form, Span(0, 0), lemma, upos, xpos, dict(_pairs(feats)), at, deprel, sense)
+    return Node(place, node_id, word, its_head, said)
 
 
 def _columns(line: str) -> list[str]:
@@ -324,7 +327,8 @@ def parse_sentence(block: Block) -> ParsedSentence:
     name, sentence = comments.get("sent_id") or block.name, None
     if not _without_words(nodes):
         text = comments.get("text") or written(nodes)
-        sentence = Sentence(name, text, tuple(map(_word, words, word_spans(nodes, text))))
+        placed = zip(words, word_spans(nodes, text), strict=True)
+        sentence = Sentence(name, text, tuple(replace(node.word, span=span) for node, span in placed))
     return ParsedSentence(name, nodes, comments, sentence)
 
 
@@ -332,9 +336,4 @@ def _without_words(nodes: Sequence[Node]) -> bool:
     """Whether a word's form is not said. ``_`` beside words is an underscore where it has a sign's part of speech."""
     unsaid = [node for node in nodes if node.n_words and node.form == NOTHING]
     all_words = all(node.form == NOTHING for node in nodes if isinstance(node.id, int))
-    return all_words or any(node.upos not in _MAY_BE_SPELLED_SO for node in unsaid)
-
-
-def _word(node: Node, span: Span) -> Word:
-    head, sense = node.head - 1 if node.head else ROOT, "".join(node.said("Sense")[:1])
-    return Word(node.form, span, node.lemma, node.upos, node.xpos, node.feats, head, node.deprel, sense)
+    return all_words or any(node.word.upos not in _MAY_BE_SPELLED_SO for node in unsaid)

@@ -12,8 +12,9 @@ def words(*heads):
 
 def mentions(*brackets, heads=None, fields=("eid", "etype")):
     said = [(("Entity", each),) if each else () for each in brackets]
-    nodes = [Node("here", at, "w", "", "", "", "", {}, 0, misc) for at, misc in enumerate(said, start=1)]
-    sentence = Sentence("s", "w " * len(brackets), words(*(heads or [ROOT] * len(brackets))))
+    tree = words(*(heads or [ROOT] * len(brackets)))
+    nodes = [Node("here", at, word, None, misc) for at, (word, misc) in enumerate(zip(tree, said, strict=True), 1)]
+    sentence = Sentence("s", "w " * len(brackets), tree)
     found = mentions_of(ParsedSentence("s", nodes, {}, sentence), 0, fields)
     return [(each.entity, each.type, each.words, each.head) for each in found]
 
