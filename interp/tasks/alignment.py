@@ -160,14 +160,11 @@ def align_words(
     )
 
 
-NOTHING = -1
-
-
 def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...]:
     """For every position of `run`'s prompt, the one of `source`'s prompt that means the same; -1 where none does."""
     if len(run.prompt) == len(source.prompt):
         return tuple(range(len(run.prompt)))
-    found = [NOTHING] * len(run.prompt)
+    found = [NONE] * len(run.prompt)
     ours, theirs = spans(run), spans(source)
     both = [name for name in ours if name in theirs]
     for name in both:

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from interp.errors import TaskError
-from interp.tasks.encoding import TaskInfo, TaskRequest, shares
+from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.grammar.lexicon import english
+from interp.tasks.grammar.lexicon import english, vocabulary
 from interp.tasks.readers.blimp import BlimpItem, read_blimp
 from interp.tasks.tagging import Nominal, Word, all_known, leading_nominal, nominals_of, verb_number, words_of
-from interp.tasks.task import Metric, Task
+from interp.tasks.task import Metric, Task, shares
 
 DEMONSTRATIVE_NUMBER = {"this": "singular", "that": "singular", "these": "plural", "those": "plural"}
 _RELATION_NAMES = {
@@ -158,17 +158,11 @@ _FLIPS = {"subject_verb_agreement": _flip_subject, "determiner_noun_agreement": 
 def _of_gender(gender: str, head: Nominal) -> list[str]:
     """What can stand for `head`: names for a name; for a singular noun those with the same article."""
     if head.name:
-        return sorted(name.text for name in english().names if name.gender == gender)
+        return sorted(name.text for name in vocabulary().names[gender])
     if head.noun is None or head.number != "singular" or " " in head.lemma:
         return []
-    return sorted(
-        noun.singular
-        for noun in english().nouns
-        if noun.gender == gender
-        and not noun.preposition
-        and " " not in noun.singular
-        and noun.singular.startswith(_VOWELS) == head.lemma.startswith(_VOWELS)
-    )
+    nouns = (noun.singular for noun in vocabulary().gendered[gender] if not noun.preposition)
+    return sorted(noun for noun in nouns if noun.startswith(_VOWELS) == head.lemma.startswith(_VOWELS))
 
 
 def _place(words: Sequence[Word], nominal: Nominal) -> Span:

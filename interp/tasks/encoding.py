@@ -133,12 +133,11 @@ class _Encoder:
     def carried(self, name: str, what: str, given: Iterable[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
         """The units of `given`, one at least, and how many pairs fail each requirement."""
         pairs = list(given)
-        for each in pairs:
-            if not isinstance(each, MinimalPair):
-                raise TaskError(
-                    f"pairs: expected interp.MinimalPair, got {type(each).__name__}; make one of an example and its "
-                    "counterfactual, or of an example, None and a cluster"
-                )
+        if others := [type(each).__name__ for each in pairs if not isinstance(each, MinimalPair)]:
+            raise TaskError(
+                f"pairs: expected interp.MinimalPair, got {others[0]}; make one of an example and its counterfactual, "
+                "or of an example, None and a cluster"
+            )
         if not pairs:
             raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
         units, dropped = self.units(pairs)
@@ -219,11 +218,6 @@ def _relation_positions(
 def _require(fulfilled: bool, requirement: Requirement) -> None:
     if not fulfilled:
         raise _FailedError(requirement)
-
-
-def shares(counts: Mapping[str, int], of: int) -> dict[str, float]:
-    """A task's coverage: each count in percent of all."""
-    return {what: 100 * count / of for what, count in counts.items()}
 
 
 @dataclass(frozen=True)

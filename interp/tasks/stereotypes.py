@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interp.errors import TaskError
-from interp.tasks.encoding import TaskInfo, TaskRequest, shares
+from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import Example, Gender, MinimalPair, Relation, Span
 from interp.tasks.readers.sources import as_path, hub_parts, is_hub
 from interp.tasks.readers.winobias import WinobiasItem, read_winobias, twin_name
 from interp.tasks.readers.winogender import WinogenderItem, read_winogender
 from interp.tasks.tagging import all_known
-from interp.tasks.task import Task
+from interp.tasks.task import Task, shares
 
 
 def stereotype_example(

@@ -14,16 +14,17 @@
 The last two need coreference (``Entity=``), as GUM has it (Zeldes 2017, https://doi.org/10.1007/s10579-016-9343-x).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from interp.errors import TaskError
-from interp.tasks.encoding import TaskInfo, TaskRequest, shares
+from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import Example, MinimalPair, Relation, Span
 from interp.tasks.readers.conllu import read_conllu
-from interp.tasks.task import Task
+from interp.tasks.task import Task, shares
 from interp.tasks.treebank import HELPING, NUMBERS, Document, Mention, Number, Sentence, joined
 
 
@@ -105,13 +106,11 @@ def _verbs(source: str | Path) -> Iterator[Flip | str]:
 
 def attested(treebank: Iterable[Document]) -> Forms:
     """The form of each verb's lemma in each number, as it is written most often."""
-    counts: dict[tuple[str, Number], dict[str, int]] = {}
+    counts = defaultdict[tuple[str, Number], Counter[str]](Counter)
     for document in treebank:
-        for sentence in document.sentences:
-            for word in sentence.words:
-                if word.xpos in NUMBER and word.form.isalpha() and word.form.lower() != "am":
-                    of_form = counts.setdefault((word.lemma, NUMBER[word.xpos]), {})
-                    of_form[word.form.lower()] = of_form.get(word.form.lower(), 0) + 1
+        for word in (word for sentence in document.sentences for word in sentence.words):
+            if word.xpos in NUMBER and word.form.isalpha() and word.form.lower() != "am":
+                counts[word.lemma, NUMBER[word.xpos]][word.form.lower()] += 1
     return {key: max(of_form, key=lambda form: (of_form[form], form)) for key, of_form in counts.items()}
 
 
@@ -166,22 +165,22 @@ _FLIPPED = {
 }
 
 
-def _pronouns(source: str | Path) -> Iterator[Flip | str]:
+def _mentioned(find: Callable[[Document, Mention], Flip | str | None], source: str | Path) -> Iterator[Flip | str]:
     for document in read_conllu(source):
-        for mention in document.mentions:
-            word = document.head_of(mention)
-            if (word.form.lower(), word.xpos) in _FLIPPED:
-                yield _pronoun(document, mention, *_FLIPPED[word.form.lower(), word.xpos])
+        yield from filter(None, (find(document, mention) for mention in document.mentions))
 
 
-def _pronoun(document: Document, mention: Mention, gender: str, wrong: str) -> Flip | str:
-    antecedent = nearest(document, mention)
+def _pronoun(document: Document, mention: Mention) -> Flip | str | None:
+    word, antecedent = document.head_of(mention), nearest(document, mention)
+    if (word.form.lower(), word.xpos) not in _FLIPPED:
+        return None
     if antecedent is None:
         return "no antecedent"
     if document.head_of(antecedent).upos != "PROPN":
         return "the nearest antecedent is no name"
     first = antecedent.sentence
     text, spans = joined(document.sentences[first : mention.sentence + 1])
+    gender, wrong = _FLIPPED[word.form.lower(), word.xpos]
 
     def is_other_person(each: Mention) -> bool:
         return each.type == "person" and each.entity != mention.entity and each.sentence >= first
@@ -196,18 +195,13 @@ _SINGULAR = ("himself", "herself", "itself")
 _PLURAL = "themselves"
 
 
-def _reflexives(source: str | Path) -> Iterator[Flip | str]:
-    for document in read_conllu(source):
-        for mention in document.mentions:
-            if document.head_of(mention).form.lower() in (*_SINGULAR, _PLURAL):
-                yield _reflexive(document, mention)
-
-
-def _reflexive(document: Document, mention: Mention) -> Flip | str:
-    antecedent = nearest(document, mention)
+def _reflexive(document: Document, mention: Mention) -> Flip | str | None:
+    word, antecedent = document.head_of(mention), nearest(document, mention)
+    if word.form.lower() not in (*_SINGULAR, _PLURAL):
+        return None
     if antecedent is None or antecedent.sentence != mention.sentence:
         return "no antecedent in the sentence"
-    sentence, word = document.sentences[mention.sentence], document.head_of(mention)
+    sentence = document.sentences[mention.sentence]
     number, wrong = "singular", _PLURAL
     if word.form.lower() == _PLURAL:
         number, wrong = "plural", "himself" if mention.type == "person" else "itself"
@@ -234,7 +228,7 @@ COREFERENCE = TreebankTask(
     feature="gender",
     relation="antecedent",
     needed="pronouns of a gender whose antecedents are names",
-    find=_pronouns,
+    find=partial(_mentioned, _pronoun),
 )
 ANAPHORA = TreebankTask(
     "anaphora:PATH",
@@ -243,5 +237,5 @@ ANAPHORA = TreebankTask(
     feature="number",
     relation="antecedent",
     needed="reflexive pronouns with an antecedent in their sentence",
-    find=_reflexives,
+    find=partial(_mentioned, _reflexive),
 )

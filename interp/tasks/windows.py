@@ -103,14 +103,10 @@ class Windows:
 
     def _reach(self, lengths: Sequence[int], fits: Sequence[bool], fresh: int) -> tuple[int, int]:
         """The first sentence of the window in which `fresh` looks, and the one after its last."""
-        first, stop, total = fresh, fresh + 1, lengths[fresh]
-        while first and fits[first - 1] and sum(lengths[first - 1 : fresh]) <= self._room // 2:
-            if total + lengths[first - 1] > self._room:
-                break
+        first, stop, before = fresh, fresh + 1, min(self._room // 2, self._room - lengths[fresh])
+        while first and fits[first - 1] and sum(lengths[first - 1 : fresh]) <= before:
             first -= 1
-            total += lengths[first]
-        while stop < len(lengths) and fits[stop] and total + lengths[stop] <= self._room:
-            total += lengths[stop]
+        while stop < len(lengths) and fits[stop] and sum(lengths[first : stop + 1]) <= self._room:
             stop += 1
         return first, stop
 

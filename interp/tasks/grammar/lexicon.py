@@ -251,12 +251,12 @@ class Vocabulary:
         self.mass_nouns = tuple(noun for noun in lexicon.mass_nouns if noun not in PLURAL_MASS_NOUNS)
         # Verbs by the kind of their subject; with an object and no particle, by the kinds of subject and object; those
         # whose object can be their subject, by its kind; with a clause that begins with ``that``; of transfer.
-        self.verbs = _grouped(verbs, lambda verb: _ordered(verb.subjects))
+        self.verbs = _grouped(verbs, lambda verb: ordered(verb.subjects))
         self.transitive = _grouped(
             [verb for verb in verbs if not verb.particle],
-            lambda verb: [(one, two) for one in _ordered(verb.subjects) for two in _ordered(verb.objects)],
+            lambda verb: [(one, two) for one in ordered(verb.subjects) for two in ordered(verb.objects)],
         )
-        self.reflexive = _grouped(verbs, lambda verb: _ordered(verb.subjects & verb.objects))
+        self.reflexive = _grouped(verbs, lambda verb: ordered(verb.subjects & verb.objects))
         # The reflexive verbs of people, by whether they have a particle.
         self.done_to_oneself = _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
         self.saying = tuple(verb for verb in lexicon.clause_verbs if not verb.particle)
@@ -288,10 +288,9 @@ def lemma(word: Person) -> str:
     return word.text if isinstance(word, Name) else word.singular
 
 
-def _ordered(kinds: Iterable[Kind]) -> list[Kind]:
+def ordered(kinds: frozenset[Kind]) -> list[Kind]:
     """`kinds` in a fixed order: that of a set of strings differs from process to process."""
-    chosen = frozenset(kinds)
-    return [kind for kind in KINDS if kind in chosen]
+    return [kind for kind in KINDS if kind in kinds]
 
 
 def _grouped(entries: Iterable[T], keys: Callable[[T], Iterable[K]]) -> dict[K, tuple[T, ...]]:

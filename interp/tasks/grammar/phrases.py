@@ -25,23 +25,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.grammar.lexicon import (
-    AFTER,
-    AUXILIARIES,
-    GENDERS,
-    INVARIANT_AUXILIARIES,
-    KINDS,
-    NUMBERS,
-    Kind,
-    Name,
-    Noun,
-    Number,
-    Person,
-    Tense,
-    Verb,
-    Vocabulary,
-    vocabulary,
-)
+from interp.tasks.grammar import lexicon
+from interp.tasks.grammar.lexicon import Kind, Name, Noun, Number, Person, Tense, Verb, Vocabulary
 
 T = TypeVar("T")
 
@@ -147,7 +132,6 @@ Words = list[Word]
 Slots = dict[str, str | Words]
 """What fills the slots of a template: a text or a phrase; "" is no word."""
 FULL_STOP = Word(".", ".")
-COMMA = Word(",", ",")
 
 
 def fill(template: str, slots: Slots) -> Words:
@@ -259,7 +243,7 @@ class Writer(Dice):
     @property
     def words(self) -> Vocabulary:
         """What is drawn from."""
-        return vocabulary()
+        return lexicon.vocabulary()
 
     def adjective(self, wanted: bool = True) -> str:
         """An adjective for nouns of every kind; "", and no draw, where none is `wanted`."""
@@ -285,10 +269,10 @@ class Writer(Dice):
         """Any phrase that the verb takes as its object; none where it takes none."""
         if not verb.objects:
             return []
-        kind = self.pick([each for each in KINDS if each in verb.objects])
+        kind = self.pick(lexicon.ordered(verb.objects))
         if kind == "person" and self.chance(0.4):
-            return [Word(self.pick(self.words.names[self.pick(GENDERS)]).text)]
-        number = self.pick(NUMBERS)
+            return [Word(self.pick(self.words.names[self.pick(lexicon.GENDERS)]).text)]
+        number = self.pick(lexicon.NUMBERS)
         adjective = self.adjective(self.chance(0.15))
         noun = self.noun(kind).form(number)
         return noun_phrase(self.determiner(number), noun, adjective=adjective)
@@ -299,8 +283,8 @@ class Writer(Dice):
         if self.chance(LEXICAL_SHARE):
             return Predicate(verb.base, verb.third, verb.base, "", verb)
         lemma = self.pick(("be", "be", "have", "do"))
-        singular, plural = self.pick(AUXILIARIES[lemma])
-        return Predicate(lemma, singular, plural, getattr(verb, AFTER[lemma]), verb)
+        singular, plural = self.pick(lexicon.AUXILIARIES[lemma])
+        return Predicate(lemma, singular, plural, getattr(verb, lexicon.AFTER[lemma]), verb)
 
     def complement(self, drawn: Predicate) -> Words:
         """What follows the agreeing word, to the end of the sentence."""
@@ -318,11 +302,11 @@ class Writer(Dice):
             return [Word(verb.past, "verb"), *particle]
         if tense == "present":
             return [Word(verb.third if number == "singular" else verb.base, "verb"), *particle]
-        if tense in AUXILIARIES:
-            auxiliary = self.pick(AUXILIARIES[tense])[number == "plural"]
+        if tense in lexicon.AUXILIARIES:
+            auxiliary = self.pick(lexicon.AUXILIARIES[tense])[number == "plural"]
         else:
-            auxiliary = self.pick(INVARIANT_AUXILIARIES[tense])
-        return [Word(auxiliary, "auxiliary"), Word(getattr(verb, AFTER[tense]), "verb"), *particle]
+            auxiliary = self.pick(lexicon.INVARIANT_AUXILIARIES[tense])
+        return [Word(auxiliary, "auxiliary"), Word(getattr(verb, lexicon.AFTER[tense]), "verb"), *particle]
 
     def filler(self, shape: Shape | None = None) -> Words:
         """A filler sentence of `shape`, or of any shape."""
@@ -335,5 +319,5 @@ class Writer(Dice):
         if slot == "MASS":
             return self.pick(self.words.mass_nouns)
         if slot == "NOUN":
-            return self.noun(self.pick(KINDS)).form(self.pick(NUMBERS))
-        return self.pick(self.words.gendered[self.pick(GENDERS)]).singular if slot == "PERSON" else slot
+            return self.noun(self.pick(lexicon.KINDS)).form(self.pick(lexicon.NUMBERS))
+        return self.pick(self.words.gendered[self.pick(lexicon.GENDERS)]).singular if slot == "PERSON" else slot

@@ -69,7 +69,7 @@ class VariedSentences(Writer):
         if share < 0.25 and not embedded:
             return self._with_infinitive() if share < 0.18 else self._with_clause()
         verb = self.pick(english().verbs)
-        subject = self.subject(self._one_of(verb.subjects), verb.base)
+        subject = self.subject(self.pick(lexicon.ordered(verb.subjects)), verb.base)
         return subject.words + self.finite(verb, subject) + self.object(verb)
 
     def subject(self, kind: Kind, verb: str) -> Subject:
@@ -92,7 +92,7 @@ class VariedSentences(Writer):
         """What the verb takes as its object, if it takes one."""
         if not verb.objects:
             return []
-        kind = self._one_of(verb.objects)
+        kind = self.pick(lexicon.ordered(verb.objects))
         if self.chance(0.04):
             return self._question("what" if kind == "thing" else "who")
         return self._other(kind)
@@ -132,7 +132,7 @@ class VariedSentences(Writer):
     def _question(self, word: str) -> Words:
         """``who isn't leaving``, ``what vanished``."""
         verb = self.pick(self.words.verbs["person" if word == "who" else "thing"])
-        object_ = self._other(self._one_of(verb.objects)) if verb.objects else []
+        object_ = self._other(self.pick(lexicon.ordered(verb.objects))) if verb.objects else []
         return [Word(word), *self.finite(verb, Subject([], "singular")), *object_]
 
     def _modifier(self, noun: Noun, number: Number) -> Words:
@@ -145,7 +145,7 @@ class VariedSentences(Writer):
             return []
         verb = self._fitting(self.words.verbs[noun.kind], head, lambda verb: verb.base)
         relative = self.pick(("that", "who") if noun.kind == "person" else ("that", "which"))
-        object_ = self._other(self._one_of(verb.objects), beside=head) if verb.objects else []
+        object_ = self._other(self.pick(lexicon.ordered(verb.objects)), beside=head) if verb.objects else []
         return [Word(relative), *self.finite(verb, Subject([], number, noun)), *object_]
 
     def _other(self, kind: Kind, beside: str = "") -> Words:
@@ -174,9 +174,6 @@ class VariedSentences(Writer):
         while beside and not _together(known_by(drawn), beside):
             drawn = self.pick(options)
         return drawn
-
-    def _one_of(self, kinds: frozenset[Kind]) -> Kind:
-        return self.pick([kind for kind in KINDS if kind in kinds])
 
 
 def _together(first: str, second: str) -> bool:

@@ -70,7 +70,7 @@ def mentions_of(parsed: "ParsedSentence", number: int, fields: Sequence[str] = F
                         )
                     last_opened[entity, part].pop().stop = covered.stop
     with located(parsed.nodes[-1].place):
-        return _mentions(opened, number, parsed.words)
+        return _mentions(opened, number, parsed.sentence.words if parsed.sentence else ())
 
 
 def _mentions(opened: Sequence[_Open], number: int, words: Sequence[Word]) -> list[Mention]:
@@ -301,11 +301,6 @@ class ParsedSentence:
     nodes: Sequence[Node]  # its lines but for the comments; at least one
     comments: Mapping[str, str | None]  # by their names
     sentence: Sentence | None  # None where it is distributed without its words
-
-    @property
-    def words(self) -> tuple[Word, ...]:
-        """Those of the sentence."""
-        return () if self.sentence is None else self.sentence.words
 
 
 def parse_sentence(block: Block) -> ParsedSentence:
