@@ -13,36 +13,25 @@ head noun.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar import phrases
 from interp.tasks.grammar.items import Frame, example, schedule
 from interp.tasks.grammar.lexicon import KINDS, NUMBERS, SUBJECT_KINDS, Noun, Number, Verb, other
-from interp.tasks.grammar.phrases import (
-    NEARNESS,
-    Predicate,
-    Split,
-    Word,
-    Words,
-    Writer,
-    draw_within,
-    noun_phrase,
-    said,
-    sentence,
-    sentence_start,
-)
+from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, fill, noun_phrase
 
-Structure = Literal[
-    "simple",
-    "prepositional",
-    "two prepositional",
-    "subject relative",
-    "object relative",
-    "object relative prepositional",
-]
-STRUCTURES: tuple[Structure, ...] = get_args(Structure)
-ATTRACTORS: dict[Structure, int] = dict(zip(STRUCTURES, (0, 1, 2, 1, 1, 2), strict=True))
-ATTRACTOR_SLOTS = ("attractor-1", "attractor-2")
+TEMPLATES = {
+    "simple": "subject adverb",
+    "prepositional": "subject step-1 attractor-1 adverb",
+    "two prepositional": "subject step-1 attractor-1 step-2 attractor-2 adverb",
+    "subject relative": "subject relative clause-verb attractor-1 adverb",
+    "object relative": "subject relative attractor-1 clause-verb adverb",
+    "object relative prepositional": "subject relative attractor-1 step-1 attractor-2 clause-verb adverb",
+}
+"""The structures, slot by slot; a step is a preposition."""
+STRUCTURES = tuple(TEMPLATES)
+ATTRACTORS = {structure: template.count("attractor") for structure, template in TEMPLATES.items()}
 DETERMINERS = ("the", "the", "the", "some")
 """They go with both numbers, so that only nouns show number."""
 
@@ -50,16 +39,14 @@ DETERMINERS = ("the", "the", "the", "some")
 class Agreement(NamedTuple):
     """The words drawn for one sentence up to its verb; numbers are chosen when it is spelled out."""
 
-    structure: Structure  # which structure they fill
+    structure: str  # which template they fill
     subject: Noun  # head of the subject
     attractors: tuple[Noun, ...]  # nouns between the head and the verb, in order
-    prepositions: tuple[str, ...]  # one for each prepositional phrase, in order
     clause_verb: Verb | None  # verb of the relative clause, if there is one
-    relative: str  # ``that``, ``who`` or ``which``
-    predicate: Predicate  # the verb that agrees with the subject
+    predicate: phrases.Predicate  # the verb that agrees with the subject
     determiners: tuple[str, ...]  # one for the subject and one for each attractor
     adjective: str  # of the first attractor, or of the subject in ``simple``; "" for none
-    adverb: str  # between the subject and its verb; "" for none
+    slots: Slots  # what fills the other slots
 
     @property
     def decisive(self) -> Iterator[tuple[str, str]]:
@@ -80,32 +67,16 @@ class Agreement(NamedTuple):
             yield does.singular, self.clause_verb.base
 
     def before_verb(self, number: Number, attractor_number: Number) -> Words:
-        """Everything up to the verb, not capitalised."""
-        adverb = [Word(self.adverb, "adverb")] if self.adverb else []
-        head_adjective = "" if self.attractors else self.adjective
-        head = noun_phrase(self.determiners[0], self.subject.form(number), "subject", head_adjective)
-        phrases = [
-            noun_phrase(article, noun.form(attractor_number), slot, adjective)
-            for article, noun, slot, adjective in zip(
-                self.determiners[1:], self.attractors, ATTRACTOR_SLOTS, (self.adjective, ""), strict=False
-            )
-        ]
-        return [*head, *self._modifier(phrases), *adverb]
-
-    def _modifier(self, phrases: list[Words]) -> Words:
-        """What stands between the head and the verb."""
-        steps = [Word(each, "preposition") for each in self.prepositions]
-        if self.clause_verb is None:
-            return [word for step, phrase in zip(steps, phrases, strict=True) for word in (step, *phrase)]
-        verb, relative = Word(self.clause_verb.past, "clause-verb"), Word(self.relative, "relative")
-        if self.structure == "subject relative":
-            return [relative, verb, *phrases[0]]
-        if self.structure == "object relative":
-            return [relative, *phrases[0], verb]
-        return [relative, *phrases[0], steps[0], *phrases[1], verb]
+        """Everything up to the verb, beginning with a capital."""
+        adjectives = ("", self.adjective, "") if self.attractors else (self.adjective,)
+        forms = self.subject.form(number), *(noun.form(attractor_number) for noun in self.attractors)
+        slots = ("subject", "attractor-1", "attractor-2")
+        nouns = zip(self.determiners, forms, slots, adjectives, strict=False)
+        found: Slots = {slot: noun_phrase(article, form, slot, adjective) for article, form, slot, adjective in nouns}
+        return fill(TEMPLATES[self.structure], found | self.slots)
 
 
-def propose(dice: Writer, structure: Structure, *, adjective: bool, adverb: bool) -> Agreement:
+def propose(dice: Writer, structure: str, *, adjective: bool, adverb: bool) -> Agreement:
     """Draw the words of one sentence, without regard to the held-out rule."""
     clause_verb = None
     subject_kind, attractor_kind = dice.pick(SUBJECT_KINDS), dice.pick(KINDS)
@@ -116,38 +87,30 @@ def propose(dice: Writer, structure: Structure, *, adjective: bool, adverb: bool
     subject = dice.noun(subject_kind)
     count = ATTRACTORS[structure]
     attractors = tuple(dice.noun(kind) for kind in (attractor_kind, dice.pick(KINDS))[:count])
-    return Agreement(
-        structure=structure,
-        subject=subject,
-        attractors=attractors,
-        prepositions=_prepositions(dice, subject, structure),
-        clause_verb=clause_verb,
-        relative=dice.pick(("that", "who") if subject_kind == "person" else ("that", "which")),
-        predicate=dice.predicate(subject_kind),
-        determiners=tuple(dice.pick(DETERMINERS) for _ in range(1 + count)),
-        adjective=dice.adjective(adjective),
-        adverb=dice.adverb(adverb),
-    )
-
-
-def _prepositions(dice: Writer, subject: Noun, structure: Structure) -> tuple[str, ...]:
-    """``of`` or ``to`` where the noun takes a complement; otherwise where it is."""
-    count = {"prepositional": 1, "two prepositional": 2, "object relative prepositional": 1}.get(structure, 0)
-    steps = [dice.pick(NEARNESS) for _ in range(count)]
-    if "relative" not in structure and count and subject.preposition and dice.chance(0.6):
-        steps[0] = subject.preposition
-    return tuple(steps)
+    steps = [dice.pick(phrases.NEARNESS) for _ in range(TEMPLATES[structure].count("step"))]
+    if "relative" not in structure and steps and subject.preposition and dice.chance(0.6):
+        steps[0] = subject.preposition  # ``of`` or ``to``, where the noun takes a complement
+    slots: Slots = {
+        **{f"step-{number}": [Word(step, "preposition")] for number, step in enumerate(steps, start=1)},
+        "relative": dice.pick(("that", "who") if subject_kind == "person" else ("that", "which")),
+        "clause-verb": clause_verb.past if clause_verb else "",
+    }
+    predicate = dice.predicate(subject_kind)
+    determiners = tuple(dice.pick(DETERMINERS) for _ in range(1 + count))
+    adjective_ = dice.adjective(adjective)
+    slots["adverb"] = dice.adverb(adverb)
+    return Agreement(structure, subject, attractors, clause_verb, predicate, determiners, adjective_, slots)
 
 
 def training_sentence(dice: Writer) -> Words:
     """A whole sentence of any structure, the attractors' number independent of the subject's."""
     structure = dice.pick(STRUCTURES)
     adjective, adverb = dice.chance(0.3), dice.chance(0.3)
-    drawn = draw_within("train", lambda: propose(dice, structure, adjective=adjective, adverb=adverb))
+    drawn = phrases.draw_within("train", lambda: propose(dice, structure, adjective=adjective, adverb=adverb))
     number = dice.pick(NUMBERS)
     verb = Word(drawn.predicate.agreeing(number), "verb")
     rest = dice.complement(drawn.predicate)
-    return sentence([*drawn.before_verb(number, dice.pick(NUMBERS)), verb, *rest])
+    return phrases.sentence([*drawn.before_verb(number, dice.pick(NUMBERS)), verb, *rest])
 
 
 FRAMES = (
@@ -165,7 +128,7 @@ DISTRACTORS = {
 }
 
 
-def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
@@ -175,13 +138,12 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     """
     frames = dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("agreement", n, seed=seed, split=split, frames=frames):
-        dice, before = plan.dice, plan.before
-        proposing = partial(propose, dice, plan.structure, **plan.options)
-        drawn = draw_within(split, proposing, admit=partial(_unsaid, said(before)))
-        number, attractors = NUMBERS[plan.flipped], dice.pick(NUMBERS)
+        proposing = partial(propose, plan.dice, plan.structure, **plan.options)
+        drawn = phrases.draw_within(split, proposing, admit=partial(_unsaid, plan.said))
+        number, attractors = NUMBERS[plan.flipped], plan.dice.pick(NUMBERS)
         yield MinimalPair(
-            item=_example(before, drawn, number, attractors),
-            counterfactual=_example(before, drawn, other(number), attractors),
+            item=_example(plan.before, drawn, number, attractors),
+            counterfactual=_example(plan.before, drawn, other(number), attractors),
             cluster=drawn.subject.singular,
         )
 
@@ -196,7 +158,7 @@ def _example(before: Words, drawn: Agreement, number: Number, attractors: Number
     verb = drawn.predicate
     congruent = "yes" if attractors == number else "no"
     return example(
-        before + sentence_start(drawn.before_verb(number, attractors)),
+        before + drawn.before_verb(number, attractors),
         (verb.agreeing(number), verb.agreeing(other(number))),
         relation="subject",
         related="subject",

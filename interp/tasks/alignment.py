@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError, NotCarriedError, TaskError
@@ -138,62 +140,31 @@ def align_words(
     around: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
 ) -> WordTokens:
     """Find out which tokens each word is made of."""
-    owners = _owners(len(text), spans)
-    covered = [_words_in(owners[start:stop]) for start, stop in inked(text, offsets)]
-    sharing = ([word, *_words_in(owners[span.start : span.stop])] for word, span in enumerate(spans))
-    group = _joined(len(spans), [*covered, *sharing])
-    seen = {word for words in covered for word in words}
-    groups = sorted({group[word] for word in seen})
-    unit_of_group = {each: unit for unit, each in enumerate(groups)}
-    sizes = Counter(group)
-    alone = [sizes[group[word]] == 1 for word in range(len(spans))]
-    before, after = around
-    of_token = [unit_of_group[group[words[0]]] if words else NONE for words in covered]
+    begins, ends = np.array(inked(text, offsets), dtype=np.int64).reshape(-1, 2).T
+    places = np.array([(span.start, span.stop) for span in spans], dtype=np.int64).reshape(-1, 2, 1)
+    words, tokens = np.nonzero(np.maximum(begins, places[:, 0]) < np.minimum(ends, places[:, 1]))
+    n_words, n_nodes = len(spans), len(spans) + len(offsets)
+    links = coo_array((np.ones(len(words)), (words, n_words + tokens)), shape=(n_nodes, n_nodes))
+    groups = connected_components(links, directed=False)[1].tolist()
+    of_word, of_token = groups[:n_words], groups[n_words:]
+    unit = {group: number for number, group in enumerate(dict.fromkeys(of_word[word] for word in words))}
+    size = Counter(of_word)
+    own = [unit.get(group, NONE) if size[group] == 1 else NONE for group in of_word]
+    before, after = ([NONE] * len(special) for special in around)
     return WordTokens(
-        (*before, *ids, *after),
-        np.array([*[NONE] * len(before), *of_token, *[NONE] * len(after)], dtype=np.int64),
-        np.array([each if sizes[each] == 1 else NONE for each in groups], dtype=np.int64),
-        np.array([unit_of_group.get(each, NONE) if own else NONE for each, own in zip(group, alone, strict=True)]),
-        Counter(
-            NO_TOKEN if group[word] not in unit_of_group else SHARED
-            for word in range(len(spans))
-            if group[word] not in unit_of_group or not alone[word]
-        ),
+        (*around[0], *ids, *around[1]),
+        np.array([*before, *(unit.get(group, NONE) for group in of_token), *after], dtype=np.int64),
+        np.array([of_word.index(group) if size[group] == 1 else NONE for group in unit], dtype=np.int64),
+        np.array(own, dtype=np.int64),
+        Counter(SHARED if group in unit else NO_TOKEN for group, at in zip(of_word, own, strict=True) if at == NONE),
     )
-
-
-def _owners(length: int, spans: Sequence[Span]) -> list[int]:
-    """The word that each character belongs to; the first, where several do."""
-    owners = [NONE] * length
-    for word in reversed(range(len(spans))):
-        span = spans[word]
-        owners[span.start : span.stop] = [word] * (span.stop - span.start)
-    return owners
-
-
-def _words_in(owners: Sequence[int]) -> list[int]:
-    """The words that these characters belong to."""
-    return list(dict.fromkeys(word for word in owners if word != NONE))
-
-
-def _joined(n_words: int, together: Sequence[Sequence[int]]) -> list[int]:
-    """Each word's group, by the group's first word: words that stand in one list are in one group."""
-    group = list(range(n_words))
-    for words in together:
-        joined = {group[word] for word in words}
-        if len(joined) > 1:
-            group = [min(joined) if each in joined else each for each in group]
-    return group
-
-
-NOTHING = -1
 
 
 def corresponding(run: EncodedExample, source: EncodedExample) -> tuple[int, ...]:
     """For every position of `run`'s prompt, the one of `source`'s prompt that means the same; -1 where none does."""
     if len(run.prompt) == len(source.prompt):
         return tuple(range(len(run.prompt)))
-    found = [NOTHING] * len(run.prompt)
+    found = [NONE] * len(run.prompt)
     ours, theirs = spans(run), spans(source)
     both = [name for name in ours if name in theirs]
     for name in both:

@@ -20,10 +20,10 @@ from itertools import takewhile
 from interp.errors import TaskError
 from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.grammar.lexicon import english
+from interp.tasks.grammar.lexicon import english, vocabulary
 from interp.tasks.readers.blimp import BlimpItem, read_blimp
 from interp.tasks.tagging import Nominal, Word, all_known, leading_nominal, nominals_of, verb_number, words_of
-from interp.tasks.task import Metric, Task
+from interp.tasks.task import Metric, Task, shares
 
 DEMONSTRATIVE_NUMBER = {"this": "singular", "that": "singular", "these": "plural", "those": "plural"}
 _RELATION_NAMES = {
@@ -43,7 +43,6 @@ class TaggedItem:
     # the lexical draw: the subject's, the antecedent's or, with a demonstrative, the critical noun's (there are only
     # four demonstratives)
     lemma: str
-    sentence: str  # the acceptable one
     head: Nominal | None  # the subject or antecedent; None where the related word is a demonstrative
 
 
@@ -59,7 +58,7 @@ def tag_item(item: BlimpItem) -> TaggedItem | None:
         return None
     features = {name: value for name, value in (("number", head.number), ("gender", head.gender)) if value}
     relation = _relation(item, words, words[head.words[1]].span)
-    return TaggedItem(relation, words, features, head.lemma, item.good, head)
+    return TaggedItem(relation, words, features, head.lemma, head)
 
 
 def _tag_demonstrative(item: BlimpItem, words: tuple[Word, ...]) -> TaggedItem | None:
@@ -69,7 +68,7 @@ def _tag_demonstrative(item: BlimpItem, words: tuple[Word, ...]) -> TaggedItem |
         if word.text.lower() in DEMONSTRATIVE_NUMBER:
             features = {"number": DEMONSTRATIVE_NUMBER[word.text.lower()]}
             lemma = item.pair_id if noun is None else noun[0].singular
-            return TaggedItem(_relation(item, words, word.span), words, features, lemma, item.good, None)
+            return TaggedItem(_relation(item, words, word.span), words, features, lemma, None)
         if word.text not in english().adjectives:
             return None
     return None
@@ -98,7 +97,7 @@ def flip_item(item: BlimpItem, tagged: TaggedItem) -> BlimpItem | None:
     if f"{item.prefix} {item.word_bad}{rest}" != item.bad or has_pronoun:
         return None
     flip = _FLIPS.get(item.phenomenon, _flip_gender)
-    if (exchanged := flip(item.word_good, item.word_bad, tagged)) is None:
+    if (exchanged := flip(item, tagged)) is None:
         return None
     prefix = item.prefix
     for span, new in sorted(exchanged.items(), key=lambda each: each[0].start, reverse=True):
@@ -107,29 +106,18 @@ def flip_item(item: BlimpItem, tagged: TaggedItem) -> BlimpItem | None:
     return replace(item, prefix=prefix, word_good=item.word_bad, word_bad=item.word_good, good=good, bad=bad)
 
 
-def _flip_subject(good: str, bad: str, tagged: TaggedItem) -> dict[Span, str] | None:
-    """The subject in its other number, and its determiner."""
+def _flip_subject(item: BlimpItem, tagged: TaggedItem) -> dict[Span, str] | None:
+    """The subject in its other number, and its determiner; nothing after it may agree with it, as a clause's verb."""
     head, words = tagged.head, tagged.words
     if head is None or head.noun is None or head.words[0] != 1:
         return None
-    asked = (verb_number(good.split()[0]), verb_number(bad.split()[0]))
-    if asked not in {("singular", "plural"), ("plural", "singular")} or asked[0] != head.number:
-        return None
-    if not _same_in_both_numbers(words[head.words[1] + 1 :]):
-        return None
+    right, wrong = (verb_number(str(each).split()[0]) for each in (item.word_good, item.word_bad))
+    relative, verb = [*(word.text for word in words[head.words[1] + 1 :][:2]), "", ""][:2]
+    agrees = relative in english().relatives and (verb not in english().words() or verb_number(verb) is not None)
     determiner = _other_determiner(words[0].text)
-    if determiner is None:
+    if wrong is None or wrong == right or right != head.number or agrees or determiner is None:
         return None
-    noun = head.noun.plural if head.number == "singular" else head.noun.singular
-    return {words[0].span: determiner, _place(words, head): noun}
-
-
-def _same_in_both_numbers(after: Sequence[Word]) -> bool:
-    """Whether what follows the subject does not agree with it: no relative clause whose verb does."""
-    if not after or after[0].text not in english().relatives:
-        return True
-    verb = after[1].text if len(after) > 1 else ""
-    return verb in english().words() and verb_number(verb) is None
+    return {words[0].span: determiner, _place(words, head): head.noun.form(wrong)}
 
 
 def _other_determiner(text: str) -> str | None:
@@ -140,9 +128,9 @@ def _other_determiner(text: str) -> str | None:
     return text if text.lower() in both else None
 
 
-def _flip_determiner(good: str, bad: str, tagged: TaggedItem) -> dict[Span, str] | None:
+def _flip_determiner(item: BlimpItem, tagged: TaggedItem) -> dict[Span, str] | None:
     """The other demonstrative, where the wrong noun is the right one in its other number."""
-    right, wrong = english().noun_of(good), english().noun_of(bad)
+    right, wrong = (english().noun_of(str(each)) for each in (item.word_good, item.word_bad))
     if right is None or wrong is None or right[0] != wrong[0] or right[1] == wrong[1]:
         return None
     if right[1] != tagged.features["number"]:
@@ -151,17 +139,16 @@ def _flip_determiner(good: str, bad: str, tagged: TaggedItem) -> dict[Span, str]
     return {word.span: _capitalised_as(word.text, _DEMONSTRATIVES[word.text.lower()])}
 
 
-def _flip_gender(good: str, bad: str, tagged: TaggedItem) -> dict[Span, str] | None:
+def _flip_gender(item: BlimpItem, tagged: TaggedItem) -> dict[Span, str] | None:
     """A name for a name, or a noun for a noun, of the gender that the wrong reflexive asks for."""
-    right, wrong = _REFLEXIVE_GENDER.get(good), _REFLEXIVE_GENDER.get(bad)
+    right, wrong = (_REFLEXIVE_GENDER.get(str(each)) for each in (item.word_good, item.word_bad))
     head = tagged.head
     if head is None or right is None or wrong is None or right == wrong or head.gender != right:
         return None
-    candidates = _of_gender(wrong, head)
-    if not candidates:
+    if not (candidates := _of_gender(wrong, head)):
         return None
     # Drawn by the sentence's hash: the same for every run, and even over the candidates.
-    draw = int.from_bytes(hashlib.sha256(tagged.sentence.encode()).digest()[:8], "big")
+    draw = int.from_bytes(hashlib.sha256(item.good.encode()).digest()[:8], "big")
     return {_place(tagged.words, head): candidates[draw % len(candidates)]}
 
 
@@ -171,17 +158,11 @@ _FLIPS = {"subject_verb_agreement": _flip_subject, "determiner_noun_agreement": 
 def _of_gender(gender: str, head: Nominal) -> list[str]:
     """What can stand for `head`: names for a name; for a singular noun those with the same article."""
     if head.name:
-        return sorted(name.text for name in english().names if name.gender == gender)
+        return sorted(name.text for name in vocabulary().names[gender])
     if head.noun is None or head.number != "singular" or " " in head.lemma:
         return []
-    return sorted(
-        noun.singular
-        for noun in english().nouns
-        if noun.gender == gender
-        and not noun.preposition
-        and " " not in noun.singular
-        and noun.singular.startswith(_VOWELS) == head.lemma.startswith(_VOWELS)
-    )
+    nouns = (noun.singular for noun in vocabulary().gendered[gender] if not noun.preposition)
+    return sorted(noun for noun in nouns if noun.startswith(_VOWELS) == head.lemma.startswith(_VOWELS))
 
 
 def _place(words: Sequence[Word], nominal: Nominal) -> Span:
@@ -211,7 +192,7 @@ def blimp_coverage(items: Sequence[BlimpItem], pairs: Sequence[MinimalPair]) -> 
         "related word tagged": sum(pair.item.relation is not None for pair in pairs),
         "counterfactual": sum(pair.counterfactual is not None for pair in pairs),
     }
-    return {what: 100 * count / len(items) for what, count in covered.items()}
+    return shares(covered, len(items))
 
 
 def _example(item: BlimpItem, tagged: TaggedItem | None, metric: Metric) -> Example:

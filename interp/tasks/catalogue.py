@@ -10,7 +10,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
 from interp.errors import TaskError, shown, suggest
-from interp.tasks import agreement, coreference, induction, ioi, reflexive, treebank_tasks
+from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
 from interp.tasks.encoding import TaskInfo, TaskRequest
@@ -30,6 +30,7 @@ from interp.tasks.grammar.phrases import Split
 from interp.tasks.readers.sources import as_path, is_hub
 from interp.tasks.stereotypes import WINOBIAS, WINOGENDER, load_winobias, load_winogender
 from interp.tasks.task import Metric, Task, check_choice
+from interp.tasks.treebank_tasks import AGREEMENT, ANAPHORA, COREFERENCE
 
 GENERATED_PAIRS = 200
 """Pairs of a generated task, unless ``n`` says otherwise."""
@@ -75,9 +76,9 @@ FILE_TASKS: dict[str, FileTask] = {
     "blimp": FileTask(BLIMP, load_blimp, folder="blimp", suffix=".jsonl", single_words=True),
     "winobias": FileTask(WINOBIAS, load_winobias, folder="winobias"),
     "winogender": FileTask(WINOGENDER, load_winogender, folder="winogender"),
-    "agreement": FileTask(treebank_tasks.AGREEMENT, treebank_tasks.load_agreement),
-    "coreference": FileTask(treebank_tasks.COREFERENCE, treebank_tasks.load_coreference),
-    "anaphora": FileTask(treebank_tasks.ANAPHORA, treebank_tasks.load_anaphora),
+    "agreement": FileTask(AGREEMENT, AGREEMENT.load),
+    "coreference": FileTask(COREFERENCE, COREFERENCE.load),
+    "anaphora": FileTask(ANAPHORA, ANAPHORA.load),
 }
 
 
@@ -117,7 +118,7 @@ def list_tasks() -> pd.DataFrame:
         ['agreement', 'coreference', 'reflexive', 'ioi', 'induction']
     """
     infos = [*(info for _, info in _GENERATED.values()), *(task.info for task in FILE_TASKS.values())]
-    return pd.DataFrame([vars(info) for info in infos])
+    return pd.DataFrame([{each.name: getattr(info, each.name) for each in fields(TaskInfo)} for info in infos])
 
 
 @named_arguments

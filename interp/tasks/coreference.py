@@ -14,27 +14,23 @@ The relation is from the last word before the pronoun to the antecedent.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule, with_other_words
-from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Verb, lemma
-from interp.tasks.grammar.phrases import (
-    FULL_STOP,
-    NEARNESS,
-    Split,
-    Word,
-    Words,
-    Writer,
-    draw_within,
-    noun_phrase,
-    person_phrase,
-    sentence_start,
-)
+from interp.tasks.grammar import phrases
+from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.lexicon import Name, Noun, Number, Person, Verb, lemma, opposite
+from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase
 
-Link = Literal["alone", "clause", "sentence", "beside"]
-Ending = Literal["because", "that", "possessive"]
-
+TEMPLATES = {
+    "alone": "antecedent",
+    "clause": "stranger earlier conjunction antecedent",
+    "sentence": "stranger earlier . antecedent",
+    "beside": "antecedent beside stranger",
+}
+"""Where the stranger stands, slot by slot up to the antecedent's verb."""
+ENDINGS = {"because": "adverb clause connective", "that": "adverb saying that", "possessive": "adverb verb"}
+"""What comes before the pronoun: what the antecedent did and a connective, ``said that``, or a verb."""
 CONNECTIVES = ("because", "when", "while", "until", "although", "since", "before", "after", "as")
 LINKS = ("and", "but")
 SUBJECT_PRONOUNS = {"female": "she", "male": "he", "plural": "they"}
@@ -42,21 +38,11 @@ POSSESSIVES = {"female": "her", "male": "his", "plural": "their"}
 
 
 class Clause(NamedTuple):
-    """What somebody did, in the past: verb, and an object with its modifiers ("" for none)."""
+    """What somebody did, in the past."""
 
     verb: Verb
-    article: str
-    adjective: str
     object: Noun
-    preposition: str
-    place: Noun
-
-    def words(self) -> Words:
-        """The clause after its subject."""
-        place = noun_phrase("the", self.place.singular, "place")
-        modifier = [Word(self.preposition, "preposition"), *place] if self.preposition else []
-        object_ = noun_phrase(self.article, self.object.singular, "object", self.adjective)
-        return [Word(self.verb.past, "verb"), *object_, *modifier]
+    words: Words  # all of it, after its subject
 
 
 class Coreference(NamedTuple):
@@ -64,15 +50,12 @@ class Coreference(NamedTuple):
 
     antecedent: Person  # subject of the last clause
     stranger: Person  # a person of the other gender
-    link: Link  # where the stranger stands; "alone" for nowhere
-    ending: Ending  # what comes before the pronoun: a connective, ``said that``, or a verb
+    link: str  # which template they fill
+    ending: str  # how it goes on
     clause: Clause  # what the antecedent did
     earlier: Clause  # what the stranger did
-    beside: str  # preposition between the two people
-    conjunction: str  # between two clauses
-    connective: str  # before a pronoun
     saying: Verb  # a verb with a clause
-    adverb: str  # before the antecedent's verb; "" for none
+    slots: Slots  # what fills the other slots
     number: Number = "singular"  # of the antecedent
 
     @property
@@ -101,31 +84,23 @@ class Coreference(NamedTuple):
 
     def before_pronoun(self) -> Words:
         """Everything up to the pronoun, beginning with a capital."""
-        stranger = person_phrase(self.stranger, "stranger")
         subject = person_phrase(self.antecedent, "antecedent", self.number)
-        words = subject + self._predicate()
-        if self.link == "beside":
-            words = [*subject, Word(self.beside, "beside"), *stranger, *self._predicate()]
-        elif self.link == "clause":
-            words = [*stranger, *self.earlier.words(), Word(self.conjunction, "conjunction"), *words]
-        elif self.link == "sentence":
-            before = sentence_start([*stranger, *self.earlier.words()])
-            return [*before, FULL_STOP, *sentence_start(words)]
-        return sentence_start(words)
-
-    def _predicate(self) -> Words:
-        adverb = [Word(self.adverb, "adverb")] if self.adverb else []
-        if self.ending == "possessive":
-            return [*adverb, Word(self.clause.verb.past, "verb")]
-        if self.ending == "that":
-            return [*adverb, Word(self.saying.past, "saying"), Word("that", "that")]
-        return [*adverb, *self.clause.words(), Word(self.connective, "connective")]
+        slots: Slots = {
+            "antecedent": phrases.sentence_start(subject) if self.link == "sentence" else subject,
+            "stranger": person_phrase(self.stranger, "stranger"),
+            "earlier": self.earlier.words,
+            "clause": self.clause.words,
+            "verb": self.clause.verb.past,
+            "saying": self.saying.past,
+        }
+        template = f"{TEMPLATES[self.link]} {ENDINGS[self.ending]}"
+        return phrases.fill(template, slots | self.slots)
 
 
 def propose(
     dice: Writer,
-    link: Link,
-    ending: Ending,
+    link: str,
+    ending: str,
     *,
     genders: tuple[str, str],
     named: tuple[bool, bool],
@@ -134,37 +109,27 @@ def propose(
     adverb: bool = False,
 ) -> Coreference:
     """Draw the words of one sentence, without regard to the held-out rule."""
-    return Coreference(
-        antecedent=dice.person(genders[0], named=named[0]),
-        stranger=dice.person(genders[1], named=named[1]),
-        link=link,
-        ending=ending,
-        clause=clause(dice, adjective=adjective, place=place),
-        earlier=clause(dice),
-        beside=dice.pick(NEARNESS),
-        conjunction=dice.pick(LINKS),
-        connective=dice.pick(CONNECTIVES),
-        saying=dice.pick(dice.words.saying),
-        adverb=dice.adverb(adverb),
-    )
+    one, two = (dice.person(gender, named=by_name) for gender, by_name in zip(genders, named, strict=True))
+    clauses = clause(dice, adjective=adjective, place=place), clause(dice)
+    options = {"beside": phrases.NEARNESS, "conjunction": LINKS, "connective": CONNECTIVES}
+    slots: Slots = {slot: dice.pick(words) for slot, words in options.items()}
+    saying = dice.pick(dice.words.saying)
+    return Coreference(one, two, link, ending, *clauses, saying, slots | {"adverb": dice.adverb(adverb)})
 
 
 def clause(dice: Writer, *, adjective: bool = False, place: bool = False) -> Clause:
     """Something that a person did to a thing, an animal or a place."""
     roles = dice.pick([roles for roles in dice.words.transitive if roles[0] == "person" != roles[1]])
-    return Clause(
-        verb=dice.pick(dice.words.transitive[roles]),
-        article=dice.pick(("the", "the", "a")),
-        adjective=dice.adjective(adjective),
-        object=dice.noun(roles[1]),
-        preposition=dice.pick(NEARNESS) if place else "",
-        place=dice.noun("place"),
-    )
+    verb, article = dice.pick(dice.words.transitive[roles]), dice.pick(("the", "the", "a"))
+    before_noun, object_ = dice.adjective(adjective), dice.noun(roles[1])
+    words = [Word(verb.past, "verb"), *noun_phrase(article, object_.singular, "object", before_noun)]
+    words += [Word(dice.pick(phrases.NEARNESS), "preposition")] if place else []
+    beside = dice.noun("place").singular
+    return Clause(verb, object_, words + (noun_phrase("the", beside, "place") if place else []))
 
 
-Structure = Literal["one person", "two people", "possessive"]
 NAMES, NOUNS = (True, True), (False, False)
-FRAMES: dict[Structure, tuple[Frame, ...]] = {
+FRAMES = {
     "one person": (
         Frame(None, link="alone", ending="because", named=NAMES),
         Frame("short", link="alone", ending="because", named=NAMES, place=True),
@@ -190,10 +155,10 @@ FRAMES: dict[Structure, tuple[Frame, ...]] = {
         Frame("medium", link="alone", ending="possessive", named=NOUNS, adverb=True),
     ),
 }
-STRUCTURES: tuple[Structure, ...] = tuple(FRAMES)
+STRUCTURES = tuple(FRAMES)
 
 
-def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
@@ -203,48 +168,45 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     """
     couples = Couples[Person](split)
     for plan in schedule("coreference", n, seed=seed, split=split, frames=FRAMES, others="somebody else"):
-        genders = GENDERS[::-1] if plan.flipped else GENDERS
-        drawn = draw_within(
+        drawn, exchanged = phrases.draw_within(
             split,
-            partial(_twins, couples, plan, genders),
-            admit=lambda each: couples.admit(each.item.antecedent, each.item.stranger),
+            partial(_twins, couples, plan),
+            admit=lambda twins: couples.admit(twins[0].antecedent, twins[0].stranger),
         )
         yield MinimalPair(
-            item=_with_others(plan, drawn.item, genders, split),
-            counterfactual=_with_others(plan, drawn.counterfactual, genders[::-1], split),
-            cluster=couples.cluster(drawn.item.antecedent, drawn.item.stranger),
+            item=_with_others(plan, drawn),
+            counterfactual=_with_others(plan, exchanged),
+            cluster=couples.cluster(drawn.antecedent, drawn.stranger),
         )
 
 
-def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Coreference]:
+def _twins(couples: Couples[Person], plan: Plan) -> list[Coreference]:
     """The same sentence with its two people exchanged, whether or not both appear in it."""
-    drawn = propose(plan.dice, genders=genders, **plan.options)
+    drawn = propose(plan.dice, genders=plan.genders, **plan.options)
     drawn = drawn._replace(stranger=couples.partner(plan.dice, drawn.antecedent, drawn.stranger))
-    return Twins(drawn, drawn.exchanged)
+    return [drawn, drawn.exchanged]
 
 
-def _with_others(plan: Plan, drawn: Coreference, genders: tuple[str, str], split: Split) -> Example:
+def _with_others(plan: Plan, drawn: Coreference) -> Example:
     """The example, and where it has two people it with others of the other gender for its antecedent alone."""
-    item = _example(plan, drawn, genders)
-    if drawn.link == "alone" or split == "reference":
-        return item
     words = plan.dice.words
     people = words.names if isinstance(drawn.antecedent, Name) else words.gendered
-    others = [drawn._replace(antecedent=each) for each in people[genders[1]] if each != drawn.stranger]
-    return with_other_words(item, (_example(plan, each, genders[::-1]) for each in plan.others(others, split)))
+    found = (each for each in people[drawn.stranger.gender] if each != drawn.stranger and drawn.link != "alone")
+    return plan.with_others(partial(_example, plan), drawn, (drawn._replace(antecedent=each) for each in found))
 
 
-def _example(plan: Plan, drawn: Coreference, genders: tuple[str, str]) -> Example:
+def _example(plan: Plan, drawn: Coreference) -> Example:
     pronouns = POSSESSIVES if drawn.ending == "possessive" else SUBJECT_PRONOUNS
+    gender = drawn.antecedent.gender
     return example(
         plan.before + drawn.before_pronoun(),
-        (pronouns[genders[0]], pronouns[genders[1]]),
+        (pronouns[gender], pronouns[opposite(gender)]),
         relation="antecedent",
         related="antecedent",
         distractors={"stranger": "other person"},
         template=plan.structure,
         features={
-            "gender": genders[0],
+            "gender": gender,
             "antecedent": lemma(drawn.antecedent),
             "verb": drawn.own_verb,
             "other person": drawn.link,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
@@ -133,12 +133,11 @@ class _Encoder:
     def carried(self, name: str, what: str, given: Iterable[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
         """The units of `given`, one at least, and how many pairs fail each requirement."""
         pairs = list(given)
-        for each in pairs:
-            if not isinstance(each, MinimalPair):
-                raise TaskError(
-                    f"pairs: expected interp.MinimalPair, got {type(each).__name__}; make one of an example and its "
-                    "counterfactual, or of an example, None and a cluster"
-                )
+        if others := [type(each).__name__ for each in pairs if not isinstance(each, MinimalPair)]:
+            raise TaskError(
+                f"pairs: expected interp.MinimalPair, got {others[0]}; make one of an example and its counterfactual, "
+                "or of an example, None and a cluster"
+            )
         if not pairs:
             raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
         units, dropped = self.units(pairs)
@@ -162,8 +161,7 @@ class _Encoder:
         for pair in pairs:
             tokenized = [[next(rows) for _ in _texts(example)] for example in pair.examples]
             try:
-                encoded = map(self._example, pair.examples, tokenized)
-                item, *others = map(self._with_other_word, encoded)
+                item, *others = map(self._with_other_word, map(self._example, pair.examples, tokenized))
                 _require(self.unequal_lengths or all(len(each.prompt) == len(item.prompt) for each in others), _LENGTH)
                 units.append(Unit(item, others[0] if others else None, pair.cluster))
             except _FailedError as requirement:
@@ -267,19 +265,11 @@ class TaskRequest:
         references: Iterable[MinimalPair] | None = None,
     ) -> Task:
         """Encode the pairs as ``encode_task`` does; errors name only what ``load_task`` can be given."""
+        about: Any = {name: getattr(self.info, name) for name in ("description", "query", "feature")}
+        about |= {"name": self.name, "metric": self.metric, "references": references}
+        about |= {name: getattr(self, name) for name in ("tokenizer", "n_ctx", "unequal_lengths")}
         try:
-            task = encode_task(
-                pairs,
-                tokenizer=self.tokenizer,
-                name=self.name,
-                description=self.info.description,
-                metric=self.metric,
-                query=self.info.query,
-                references=references,
-                n_ctx=self.n_ctx,
-                unequal_lengths=self.unequal_lengths,
-                feature=self.info.feature,
-            )
+            task = encode_task(pairs, **about)
         except NotCarriedError as error:
             ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way or "unequal_len" in way]
             raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error

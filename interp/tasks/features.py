@@ -25,13 +25,11 @@ from dataclasses import dataclass
 
 from interp.errors import TaskError, suggest
 from interp.tasks.example import GENDERS
-from interp.tasks.treebank import ROOT, Document, Word
+from interp.tasks.treebank import HELPING, NUMBERS, ROOT, Document, Word
 from interp.tasks.windows import Window
 
 NUMERIC = ("distance",)
 """Features that are numbers; the others are classes."""
-_NUMBERS = {"Sing": "singular", "Plur": "plural"}
-_HELPING = ("aux", "aux:pass", "cop")
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def _finder(name: str) -> Callable[[Window], Found]:
         return _FINDERS[name]
     kind, colon, rest = name.partition(":")
     if colon and rest and kind == "feats":
-        return lambda window: _own(window, lambda word: (word.feats or {}).get(rest, ""))
+        return lambda window: _own(window, lambda _, word: (word.feats or {}).get(rest, ""))
     if colon and rest and kind == "sense":
         return lambda window: (
             (number, Label(word.sense, "", ""))
@@ -94,18 +92,11 @@ def _finder(name: str) -> Callable[[Window], Found]:
     raise TaskError(f"feature {name!r} is none of a treebank's; {suggest(name, known)}")
 
 
-def _own(window: Window, value: Callable[[Word], str]) -> Found:
+def _own(window: Window, value: Callable[[int, Word], str]) -> Found:
     """What a word says of itself."""
     for number, word in enumerate(window.words):
-        if value(word):
-            yield number, _label(value(word), word)
-
-
-def _distances(window: Window) -> Found:
-    for number, word in enumerate(window.words):
-        if word.head != ROOT:
-            away = window.start_of(number) + word.head - number
-            yield number, _label(str(away), word)
+        if said := value(number, word):
+            yield number, _label(said, word)
 
 
 def _entities(window: Window) -> Found:
@@ -122,11 +113,11 @@ def _numbers(window: Window) -> Found:
         if word.head != ROOT:
             children[window.start_of(number) + word.head].append(number)
     for number, subject in enumerate(window.words):
-        value = _NUMBERS.get((subject.feats or {}).get("Number", ""))
+        value = NUMBERS.get((subject.feats or {}).get("Number", ""))
         if value is None or subject.head == ROOT or not subject.deprel.startswith("nsubj"):
             continue
         clause = window.start_of(number) + subject.head
-        verbs = [clause, *(each for each in children[clause] if window.words[each].deprel in _HELPING)]
+        verbs = [clause, *(each for each in children[clause] if window.words[each].deprel in HELPING)]
         verb = min((each for each in verbs if each > number), default=None)
         joined = any(window.words[each].deprel == "conj" for each in children[number])
         if verb is not None and not joined:
@@ -166,9 +157,11 @@ def _lemma(word: Word) -> str:
 
 
 _FINDERS: dict[str, Callable[[Window], Found]] = {
-    "upos": lambda window: _own(window, lambda word: word.upos),
-    "deprel": lambda window: _own(window, lambda word: word.deprel.split(":")[0]),
-    "distance": _distances,
+    "upos": lambda window: _own(window, lambda _, word: word.upos),
+    "deprel": lambda window: _own(window, lambda _, word: word.deprel.split(":")[0]),
+    "distance": lambda window: _own(
+        window, lambda at, word: str(window.start_of(at) + word.head - at) if word.head != ROOT else ""
+    ),
     "entity": _entities,
     "number": _numbers,
     "gender": _genders,

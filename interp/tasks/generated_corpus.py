@@ -47,10 +47,8 @@ def words_of(text: str) -> tuple[Word, ...]:
 
 def _sentence(name: str, example: Example) -> Sentence:
     words, relation = words_of(example.text), example.relation
-    if relation is None:
-        return Sentence(name, example.text, words)
-    link = Link(relation.name, _last(words, relation.query), _last(words, relation.related))
-    return Sentence(name, example.text, words, (link,))
+    links = [Link(each.name, _last(words, each.query), _last(words, each.related)) for each in [relation] if each]
+    return Sentence(name, example.text, words, tuple(links))
 
 
 def _last(words: tuple[Word, ...], span: Span) -> int:
@@ -89,17 +87,12 @@ def senses(lemma: str) -> list[Document]:
         raise TaskError(f"senses of {name!r}: expected a lemma that there are sentences of; {suggest(name, LEMMAS)}")
     file = files("interp.tasks") / "word_senses" / f"{name}.toml"
     given = tomllib.loads(file.read_text(encoding="utf-8"))
-    sentences = (
-        _with_sense(f"{name}-{sense}-{number}", clause + frame, name, sense)
-        for sense, clauses in given["senses"].items()
-        for number, (clause, frame) in enumerate(zip(clauses, cycle(given["frames"]), strict=False), start=1)
-    )
-    return [Document(each.id, (each,)) for each in sentences]
-
-
-def _with_sense(name: str, text: str, lemma: str, sense: str) -> Sentence:
-    """With the sense at the lemma's last occurrence, which is the frame's."""
-    words = list(words_of(text))
-    at = max(number for number, word in enumerate(words) if word.form == lemma)
-    words[at] = replace(words[at], lemma=lemma, sense=sense)
-    return Sentence(name, text, tuple(words))
+    documents = []
+    for sense, clauses in given["senses"].items():
+        for number, (clause, frame) in enumerate(zip(clauses, cycle(given["frames"]), strict=False), start=1):
+            words = list(words_of(clause + frame))
+            at = max(place for place, word in enumerate(words) if word.form == name)  # the last one is the frame's
+            words[at] = replace(words[at], lemma=name, sense=sense)
+            its_name = f"{name}-{sense}-{number}"
+            documents.append(Document(its_name, (Sentence(its_name, clause + frame, tuple(words)),)))
+    return documents

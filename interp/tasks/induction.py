@@ -11,11 +11,11 @@ counterfactual a new word stands in the place of the next one.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.items import OTHER_WORDS, Frame, Plan, example, schedule, with_other_words
-from interp.tasks.grammar.phrases import Split, Word, Words, Writer, draw_within, said, split_of
+from interp.tasks.grammar.phrases import Split, Word, Words, Writer, draw_within, split_of
 
 SHORTEST, LONGEST = 5, 12
 LONGEST_GAP = 3
@@ -94,41 +94,33 @@ def _chain(dice: Writer, length: int) -> list[str]:
     return chain
 
 
-Structure = Literal["whole", "part", "gap"]
-
-
-def _frame(opening: Any, length: int, gap: int, start: int, stop: int) -> Frame:
-    """The filler sentence in front, the length of the string and of the gap, and what is repeated."""
-    return Frame(opening, length=length, gap=gap, start=start, stop=stop)
-
-
-FRAMES: dict[Structure, tuple[Frame, ...]] = {
+FRAMES = {
     "whole": (
-        _frame(None, 6, 0, 0, 3),
-        _frame("short", 9, 0, 0, 5),
-        _frame("medium", 7, 0, 0, 2),
-        _frame("long", 11, 0, 0, 6),
-        _frame("medium", 8, 0, 0, 4),
-        _frame(None, 12, 0, 0, 9),
+        Frame(None, length=6, gap=0, start=0, stop=3),
+        Frame("short", length=9, gap=0, start=0, stop=5),
+        Frame("medium", length=7, gap=0, start=0, stop=2),
+        Frame("long", length=11, gap=0, start=0, stop=6),
+        Frame("medium", length=8, gap=0, start=0, stop=4),
+        Frame(None, length=12, gap=0, start=0, stop=9),
     ),
     "part": (
-        _frame(None, 8, 0, 2, 5),
-        _frame("short", 10, 0, 4, 7),
-        _frame("medium", 9, 0, 3, 6),
-        _frame("long", 6, 0, 1, 4),
-        _frame(None, 12, 0, 5, 9),
-        _frame("short", 7, 0, 2, 4),
+        Frame(None, length=8, gap=0, start=2, stop=5),
+        Frame("short", length=10, gap=0, start=4, stop=7),
+        Frame("medium", length=9, gap=0, start=3, stop=6),
+        Frame("long", length=6, gap=0, start=1, stop=4),
+        Frame(None, length=12, gap=0, start=5, stop=9),
+        Frame("short", length=7, gap=0, start=2, stop=4),
     ),
     "gap": (
-        _frame(None, 6, 2, 0, 3),
-        _frame("short", 8, 3, 1, 4),
-        _frame("medium", 5, 1, 0, 2),
-        _frame("long", 9, 2, 0, 5),
-        _frame("short", 10, 1, 3, 7),
-        _frame(None, 7, 3, 0, 4),
+        Frame(None, length=6, gap=2, start=0, stop=3),
+        Frame("short", length=8, gap=3, start=1, stop=4),
+        Frame("medium", length=5, gap=1, start=0, stop=2),
+        Frame("long", length=9, gap=2, start=0, stop=5),
+        Frame("short", length=10, gap=1, start=3, stop=7),
+        Frame(None, length=7, gap=3, start=0, stop=4),
     ),
 }
-STRUCTURES: tuple[Structure, ...] = tuple(FRAMES)
+STRUCTURES = tuple(FRAMES)
 
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
@@ -140,9 +132,8 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         split: Whose pairs of neighbours they use.
     """
     for plan in schedule("induction", n, seed=seed, split=split, frames=FRAMES, others="new word"):
-        proposing = partial(propose, plan.dice, **plan.options, used=said(plan.before))
-        drawn = draw_within(split, proposing)
-        item, twin = (_with_new_words(plan, each, split) for each in (drawn, drawn.exchanged))
+        drawn = draw_within(split, partial(propose, plan.dice, **plan.options, used=plan.said))
+        item, twin = (_with_new_words(plan, each) for each in (drawn, drawn.exchanged))
         yield MinimalPair(
             item=twin if plan.flipped else item,
             counterfactual=item if plan.flipped else twin,
@@ -150,12 +141,12 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         )
 
 
-def _with_new_words(plan: Plan, drawn: Repetition, split: Split) -> Example:
+def _with_new_words(plan: Plan, drawn: Repetition) -> Example:
     """The example, and it with words that are nowhere else in the place of the one that comes next."""
-    used, found = {*said(plan.before), *(word.lower() for word in drawn.string + drawn.gap)}, list[Repetition]()
-    while split != "reference" and len(found) < OTHER_WORDS:
+    used, found = {*plan.said, *(word.lower() for word in drawn.string + drawn.gap)}, list[Repetition]()
+    while plan.split != "reference" and len(found) < OTHER_WORDS:
         word = plan.dice_of_others.pick(plan.dice.words.forms)
-        if word.lower() not in used and split_of(drawn.string[drawn.stop - 1], word) == split:
+        if word.lower() not in used and split_of(drawn.string[drawn.stop - 1], word) == plan.split:
             used.add(word.lower())
             string = (*drawn.string[: drawn.stop], word, *drawn.string[drawn.stop + 1 :])
             found.append(drawn._replace(string=string))

@@ -13,27 +13,29 @@ indirect object.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule, with_other_words
-from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Verb
-from interp.tasks.grammar.phrases import (
-    COMMA,
-    FULL_STOP,
-    NEARNESS,
-    Split,
-    Word,
-    Words,
-    Writer,
-    draw_within,
-    noun_phrase,
-    sentence_start,
-)
+from interp.tasks.grammar import phrases
+from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.lexicon import GENDERS, Name, Verb
+from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase
 
-Structure = Literal["subordinate", "coordinate", "two sentences", "beside", "apart", "with", "late", "late subordinate"]
-STRUCTURES: tuple[Structure, ...] = get_args(Structure)
-LATE: tuple[Structure, ...] = ("late", "late subordinate")
+TEMPLATES = {
+    "subordinate": "subordinator first and second meeting place , giver giving gift to",
+    "coordinate": "first and second meeting place , and giver giving gift to",
+    "two sentences": "first and second meeting place preposition landmark . then giver giving gift to",
+    "beside": "first and second meeting place preposition landmark subordinator giver giving gift to",
+    "apart": "first greeting second preposition place , and giver giving gift to",
+    "with": "first meeting place with second . then giver giving gift to",
+    "late": "subject meeting place . then giver greeting indirect-object and giving gift to",
+    "late subordinate": (
+        "subordinator subject meeting place , giver greeting indirect-object preposition landmark and giving gift to"
+    ),
+}
+"""The structures, slot by slot; *first* and *second* are the two people as they are introduced."""
+STRUCTURES = tuple(TEMPLATES)
+LATE = ("late", "late subordinate")
 IN_TRAINING = (*STRUCTURES, *LATE, *LATE)
 """Half of what is trained on is late: elsewhere it is enough to look at the giver's second mention, which can know
 who the other person is."""
@@ -43,19 +45,14 @@ SUBORDINATORS = ("when", "after", "while", "because", "before")
 class IndirectObject(NamedTuple):
     """The words drawn for one sentence up to the receiver."""
 
-    structure: Structure  # which structure they fill
+    structure: str  # which template they fill
     receiver: Name  # the indirect object, which is the answer
     giver: Name  # the subject, which is named twice
     receiver_first: bool  # the order in which the two are introduced: ABBA if so, else BABA
-    subordinator: str  # begins a subordinate clause
     meeting: Verb  # what the two did, an action on a place
     greeting: Verb  # what the one did to the other, where they are introduced apart
-    place: Noun  # where
-    preposition: str  # before the landmark
-    landmark: Noun  # an animal there
     giving: Verb  # the verb of transfer
-    gift: Noun  # what is given
-    adjective: str  # of the gift; "" for none
+    slots: Slots  # what fills the other slots
 
     @property
     def exchanged(self) -> "IndirectObject":
@@ -86,65 +83,37 @@ class IndirectObject(NamedTuple):
 
     def before_receiver(self) -> Words:
         """Everything up to the receiver, beginning with a capital."""
-        place = noun_phrase("the", self.place.singular, "place")
-        landmark = noun_phrase("the", self.landmark.singular, "landmark")
-        beside = [Word(self.preposition, "preposition"), *landmark]
-        first, second = self._people()
-        met = Word(self.meeting.past, "meeting")
-        both = [first, Word("and", "and"), second, met, *place]
-        apart = [first, Word(self.greeting.past, "greeting"), second, Word(self.preposition, "preposition"), *place]
-        gives, then = self._gives(), Word("Then", "then")
-        giver, receiver = Word(self.giver.text, "subject"), Word(self.receiver.text, "indirect-object")
-        came = [giver, met, *place]
-        meets = [Word(self.giver.text, "giver"), Word(self.greeting.past, "greeting"), receiver]
-        hands = [Word("and", "and"), *gives[1:]]
-        words: dict[Structure, Words] = {
-            "subordinate": [Word(self.subordinator, "subordinator"), *both, COMMA, *gives],
-            "coordinate": [*both, COMMA, Word("and", "and"), *gives],
-            "two sentences": [*both, *beside, FULL_STOP, then, *gives],
-            "beside": [*both, *beside, Word("before", "subordinator"), *gives],
-            "apart": [*apart, COMMA, Word("and", "and"), *gives],
-            "late": [*came, FULL_STOP, then, *meets, *hands],
-            "late subordinate": [Word(self.subordinator, "subordinator"), *came, COMMA, *meets, *beside, *hands],
-            "with": [first, met, *place, Word("with", "with"), second, FULL_STOP, then, *gives],
-        }
-        return sentence_start(words[self.structure])
-
-    def _people(self) -> tuple[Word, Word]:
-        """The two as they are introduced."""
-        receiver, giver = Word(self.receiver.text, "indirect-object"), Word(self.giver.text, "subject")
-        return (receiver, giver) if self.receiver_first else (giver, receiver)
-
-    def _gives(self) -> Words:
-        gift = noun_phrase("the", self.gift.singular, "gift", self.adjective)
-        return [Word(self.giver.text, "giver"), Word(self.giving.past, "giving"), *gift, Word("to", "to")]
+        receiver, giver = self.receiver.text, self.giver.text
+        both = [Word(receiver, "indirect-object")], [Word(giver, "subject")]
+        first, second = both if self.receiver_first else both[::-1]
+        slots: Slots = {"first": first, "second": second, "indirect-object": receiver}
+        slots |= dict.fromkeys(("subject", "giver"), giver)
+        slots |= {slot: getattr(self, slot).past for slot in ("meeting", "greeting", "giving")}
+        return phrases.fill(TEMPLATES[self.structure], slots | self.slots)
 
 
-def propose(dice: Writer, structure: Structure, *, receiver_first: bool, adjective: bool) -> IndirectObject:
+def propose(dice: Writer, structure: str, *, receiver_first: bool, adjective: bool) -> IndirectObject:
     """Draw the words of one sentence, without regard to the held-out rule."""
-    words = dice.words
-    return IndirectObject(
-        structure=structure,
-        receiver=dice.pick(words.names[dice.pick(GENDERS)]),
-        giver=dice.pick(words.names[dice.pick(GENDERS)]),
-        receiver_first=receiver_first,
-        subordinator=dice.pick(SUBORDINATORS),
-        meeting=dice.pick(words.transitive["person", "place"]),
-        greeting=dice.pick(words.transitive["person", "person"]),
-        place=dice.noun("place"),
-        preposition=dice.pick(NEARNESS),
-        landmark=dice.noun("animal"),
-        giving=dice.pick(words.giving),
-        gift=dice.noun("thing"),
-        adjective=dice.adjective(adjective),
-    )
+    receiver, giver = (dice.pick(dice.words.names[dice.pick(GENDERS)]) for _ in range(2))
+    subordinator = dice.pick(SUBORDINATORS)
+    meeting, greeting = (dice.pick(dice.words.transitive["person", other]) for other in ("place", "person"))
+    slots: Slots = {
+        "subordinator": "before" if structure == "beside" else subordinator,
+        "place": noun_phrase("the", dice.noun("place").singular, "place"),
+        "preposition": dice.pick(phrases.NEARNESS),
+        "landmark": noun_phrase("the", dice.noun("animal").singular, "landmark"),
+        "then": "Then",
+    }
+    giving = dice.pick(dice.words.giving)
+    slots["gift"] = noun_phrase("the", dice.noun("thing").singular, "gift", dice.adjective(adjective))
+    return IndirectObject(structure, receiver, giver, receiver_first, meeting, greeting, giving, slots)
 
 
 def training_sentence(dice: Writer) -> Words:
     """A whole sentence of any shape and order."""
-    structure, receiver_first, adjective = dice.pick(IN_TRAINING), dice.chance(0.5), dice.chance(0.3)
-    drawn = draw_within("train", lambda: propose(dice, structure, receiver_first=receiver_first, adjective=adjective))
-    return [*drawn.before_receiver(), Word(drawn.receiver.text), FULL_STOP]
+    structure, options = dice.pick(IN_TRAINING), {"receiver_first": dice.chance(0.5), "adjective": dice.chance(0.3)}
+    drawn = phrases.draw_within("train", partial(propose, dice, structure, **options))
+    return [*drawn.before_receiver(), Word(drawn.receiver.text), phrases.FULL_STOP]
 
 
 FRAMES = (
@@ -157,7 +126,7 @@ FRAMES = (
 )
 
 
-def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
@@ -167,12 +136,11 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     """
     couples, frames = Couples[Name](split), dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("ioi", n, seed=seed, split=split, frames=frames, others="third person"):
-        drawn = draw_within(
-            split, partial(_couple, couples, plan), admit=lambda each: couples.admit(each.receiver, each.giver)
-        )
+        proposing = partial(_couple, couples, plan)
+        drawn = phrases.draw_within(split, proposing, admit=lambda each: couples.admit(each.receiver, each.giver))
         yield MinimalPair(
-            item=_with_third_people(plan, drawn, split),
-            counterfactual=_with_third_people(plan, drawn.exchanged, split),
+            item=_with_third_people(plan, drawn),
+            counterfactual=_with_third_people(plan, drawn.exchanged),
             cluster=couples.cluster(drawn.receiver, drawn.giver),
         )
 
@@ -183,12 +151,10 @@ def _couple(couples: Couples[Name], plan: Plan) -> IndirectObject:
     return drawn._replace(giver=couples.partner(plan.dice, drawn.receiver, drawn.giver))
 
 
-def _with_third_people(plan: Plan, drawn: IndirectObject, split: Split) -> Example:
+def _with_third_people(plan: Plan, drawn: IndirectObject) -> Example:
     """The example, and it with others of the receiver's gender in the receiver's place."""
-    names = [] if split == "reference" else plan.dice.words.names[drawn.receiver.gender]
-    others = [drawn._replace(receiver=name) for name in names if name not in (drawn.receiver, drawn.giver)]
-    examples = [_example(plan.before, each) for each in plan.others(others, split)]
-    return with_other_words(_example(plan.before, drawn), examples)
+    names = (each for each in plan.dice.words.names[drawn.receiver.gender] if each not in (drawn.receiver, drawn.giver))
+    return plan.with_others(partial(_example, plan.before), drawn, (drawn._replace(receiver=name) for name in names))
 
 
 def _example(before: Words, drawn: IndirectObject) -> Example:

@@ -12,59 +12,36 @@ to the subject.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.items import Couples, Frame, Plan, Twins, example, schedule
-from interp.tasks.grammar.lexicon import (
-    AUXILIARIES,
-    GENDERS,
-    KINDS,
-    NUMBERS,
-    TENSES,
-    Kind,
-    Name,
-    Noun,
-    Number,
-    Person,
-    Tense,
-    Verb,
-    lemma,
-)
-from interp.tasks.grammar.phrases import (
-    NEARNESS,
-    Split,
-    Word,
-    Words,
-    Writer,
-    allowed,
-    draw_within,
-    noun_phrase,
-    person_phrase,
-    said,
-    sentence,
-    sentence_start,
-)
+from interp.tasks.grammar import lexicon, phrases
+from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Tense, Verb, lemma, opposite
+from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase, sentence
 
-Structure = Literal["simple", "prepositional", "subject relative", "object relative"]
-STRUCTURES: tuple[Structure, ...] = get_args(Structure)
-REFLEXIVE_KINDS: tuple[Kind, ...] = ("person", "person", "animal", "thing", "place")
+TEMPLATES = {
+    "simple": "antecedent adverb reflexive-verb",
+    "prepositional": "antecedent preposition attractor adverb reflexive-verb",
+    "subject relative": "antecedent relative clause-verb attractor adverb reflexive-verb",
+    "object relative": "antecedent relative attractor clause-verb adverb reflexive-verb",
+}
+"""The structures, slot by slot."""
+STRUCTURES = tuple(TEMPLATES)
+REFLEXIVE_KINDS: tuple[lexicon.Kind, ...] = ("person", "person", "animal", "thing", "place")
 REFLEXIVES = {"female": "herself", "male": "himself"}
 
 
 class Reflexive(NamedTuple):
     """The words drawn for one sentence up to its reflexive."""
 
-    structure: Structure  # which structure they fill
+    structure: str  # which template they fill
     subject: Person  # what the reflexive refers to
     attractor: Person  # the other person of the structures with one
-    preposition: str  # between the two in ``prepositional``
     clause_verb: Verb  # verb of the relative clause
-    relative: str  # ``that`` or ``who``
     verb: Verb  # the verb whose object is the reflexive
     tense: Tense  # of that verb
-    verb_words: Words  # the verb as it stands, with auxiliaries and particle, for a singular subject
-    adverb: str  # before the verb; "" for none
+    slots: Slots  # what fills the other slots; the verb as it stands, for a singular subject
 
     @property
     def decisive(self) -> Iterator[tuple[str, str]]:
@@ -75,7 +52,7 @@ class Reflexive(NamedTuple):
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The subject with the attractor, and every verb with its subject."""
         yield lemma(self.subject), self.verb.base
-        if isinstance(self.subject, Noun) and self.tense in AUXILIARIES:
+        if isinstance(self.subject, Noun) and self.tense in lexicon.AUXILIARIES:
             yield lemma(self.subject), self.tense
         if self.structure != "simple":
             yield lemma(self.subject), lemma(self.attractor)
@@ -85,44 +62,29 @@ class Reflexive(NamedTuple):
 
     def before_reflexive(self) -> Words:
         """Everything up to the reflexive, beginning with a capital."""
-        subject = person_phrase(self.subject, "antecedent")
-        attractor = person_phrase(self.attractor, "attractor")
-        clause_verb = Word(self.clause_verb.past, "clause-verb")
-        relative = Word(self.relative, "relative")
-        between: dict[Structure, Words] = {
-            "simple": [],
-            "prepositional": [Word(self.preposition, "preposition"), *attractor],
-            "subject relative": [relative, clause_verb, *attractor],
-            "object relative": [relative, *attractor, clause_verb],
+        slots: Slots = {
+            "antecedent": person_phrase(self.subject, "antecedent"),
+            "attractor": person_phrase(self.attractor, "attractor"),
+            "clause-verb": self.clause_verb.past,
         }
-        adverb = [Word(self.adverb, "adverb")] if self.adverb else []
-        return sentence_start([*subject, *between[self.structure], *adverb, *self.verb_words])
+        return phrases.fill(TEMPLATES[self.structure], slots | self.slots)
 
 
 def propose(
-    dice: Writer,
-    structure: Structure,
-    *,
-    gender: str,
-    named: tuple[bool, bool],
-    tense: Tense,
-    particle: bool,
-    adverb: bool,
+    dice: Writer, structure: str, *, gender: str, named: tuple[bool, bool], tense: Tense, particle: bool, adverb: bool
 ) -> Reflexive:
     """Draw the words of one sentence, without regard to the held-out rule."""
     verb = dice.pick(dice.words.done_to_oneself[particle])
-    return Reflexive(
-        structure=structure,
-        subject=dice.person(gender, named=named[0] and "relative" not in structure),
-        attractor=dice.person(dice.pick(GENDERS), named=named[1]),
-        preposition=dice.pick(NEARNESS),
-        clause_verb=dice.pick(dice.words.transitive["person", "person"]),
-        relative=dice.pick(("that", "who")),
-        verb=verb,
-        tense=tense,
-        verb_words=dice.verb_phrase(verb, tense, "singular"),
-        adverb=dice.adverb(adverb),
-    )
+    subject = dice.person(gender, named=named[0] and "relative" not in structure)
+    attractor = dice.person(dice.pick(GENDERS), named=named[1])
+    preposition, clause_verb = dice.pick(phrases.NEARNESS), dice.pick(dice.words.transitive["person", "person"])
+    slots: Slots = {
+        "preposition": preposition,
+        "relative": dice.pick(("that", "who")),
+        "reflexive-verb": dice.verb_phrase(verb, tense, "singular"),
+        "adverb": dice.adverb(adverb),
+    }
+    return Reflexive(structure, subject, attractor, clause_verb, verb, tense, slots)
 
 
 def training_sentence(dice: Writer) -> Words:
@@ -132,9 +94,9 @@ def training_sentence(dice: Writer) -> Words:
     structure = "simple" if dice.chance(0.5) else dice.pick(STRUCTURES)
     gender, adverb = dice.pick(GENDERS), dice.chance(0.3)
     named = (dice.chance(0.65), dice.chance(0.5))
-    tense, particle = dice.pick(TENSES), dice.chance(0.15)
+    tense, particle = dice.pick(lexicon.TENSES), dice.chance(0.15)
     options: Any = {"gender": gender, "named": named, "tense": tense, "particle": particle, "adverb": adverb}
-    drawn = draw_within("train", partial(propose, dice, structure, **options))
+    drawn = phrases.draw_within("train", partial(propose, dice, structure, **options))
     return sentence([*drawn.before_reflexive(), Word(REFLEXIVES[gender])])
 
 
@@ -142,17 +104,17 @@ def _of_any_number(dice: Writer) -> Words:
     """A sentence about several people or things, or about one thing: ``Some museum scared itself``."""
     kind = dice.pick(REFLEXIVE_KINDS)
     number: Number = "plural" if kind == "person" or dice.chance(0.5) else "singular"
-    attractor = dice.noun(dice.pick(KINDS))
+    attractor = dice.noun(dice.pick(lexicon.KINDS))
     while True:
-        noun, verb, tense = dice.noun(kind), dice.pick(dice.words.reflexive[kind]), dice.pick(TENSES)
-        agreeing = tense if tense in AUXILIARIES else verb.base
-        if allowed(((noun.singular, each) for each in (agreeing, verb.base, attractor.singular)), "train"):
+        noun, verb, tense = dice.noun(kind), dice.pick(dice.words.reflexive[kind]), dice.pick(lexicon.TENSES)
+        agreeing = tense if tense in lexicon.AUXILIARIES else verb.base
+        if phrases.allowed(((noun.singular, each) for each in (agreeing, verb.base, attractor.singular)), "train"):
             break
     bare = number == "plural" and dice.chance(0.25)
     article = dice.determiner(number)
     subject = [Word(noun.form(number))] if bare else noun_phrase(article, noun.form(number))
-    beside = attractor.form(dice.pick(NUMBERS))
-    modifier = [Word(dice.pick(NEARNESS)), *noun_phrase("the", beside)] if dice.chance(0.3) else []
+    beside = attractor.form(dice.pick(lexicon.NUMBERS))
+    modifier = [Word(dice.pick(phrases.NEARNESS)), *noun_phrase("the", beside)] if dice.chance(0.3) else []
     reflexive = "themselves" if number == "plural" else "itself"
     return sentence([*subject, *modifier, *dice.verb_phrase(verb, tense, number), Word(reflexive)])
 
@@ -167,7 +129,7 @@ FRAMES = (
 )
 
 
-def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
 
     Args:
@@ -177,41 +139,38 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
     """
     couples, frames = Couples[Person](split), dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("reflexive", n, seed=seed, split=split, frames=frames):
-        genders = GENDERS[::-1] if plan.flipped else GENDERS
-        proposing = partial(_twins, couples, plan, genders)
-        drawn = draw_within(split, proposing, admit=partial(_fits, couples, said(plan.before)))
-        yield MinimalPair(
-            item=_example(plan.before, drawn.item, genders),
-            counterfactual=_example(plan.before, drawn.counterfactual, genders[::-1]),
-            cluster=couples.cluster(drawn.item.subject, drawn.counterfactual.subject),
-        )
+        fits = partial(_fit, couples, plan.said)
+        drawn = phrases.draw_within(split, partial(_twins, couples, plan), admit=fits)
+        item, counterfactual = (_example(plan.before, each) for each in drawn)
+        yield MinimalPair(item, counterfactual, cluster=couples.cluster(*(each.subject for each in drawn)))
 
 
-def _twins(couples: Couples[Person], plan: Plan, genders: tuple[str, str]) -> Twins[Reflexive]:
+def _twins(couples: Couples[Person], plan: Plan) -> list[Reflexive]:
     """The same sentence about two people: of one name each, or of one noun each."""
-    drawn = propose(plan.dice, plan.structure, gender=genders[0], **plan.options)
-    other = plan.dice.person(genders[1], named=isinstance(drawn.subject, Name))
-    return Twins(drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other)))
+    drawn = propose(plan.dice, plan.structure, gender=plan.genders[0], **plan.options)
+    other = plan.dice.person(plan.genders[1], named=isinstance(drawn.subject, Name))
+    return [drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other))]
 
 
-def _fits(couples: Couples[Person], used: frozenset[str], drawn: Twins[Reflexive]) -> bool:
+def _fit(couples: Couples[Person], used: frozenset[str], twins: list[Reflexive]) -> bool:
     """Whether the two subjects may stand together, and nobody is in the sentence before."""
-    subjects = drawn.item.subject, drawn.counterfactual.subject
-    people = {lemma(person).lower() for person in (*subjects, drawn.item.attractor)}
-    return couples.admit(*subjects) and used.isdisjoint(people)
+    one, two = (each.subject for each in twins)
+    people = {lemma(person).lower() for person in (one, two, twins[0].attractor)}
+    return couples.admit(one, two) and used.isdisjoint(people)
 
 
-def _example(before: Words, drawn: Reflexive, genders: tuple[str, str]) -> Example:
-    congruent = "yes" if drawn.attractor.gender == genders[0] else "no"
+def _example(before: Words, drawn: Reflexive) -> Example:
+    gender = drawn.subject.gender
+    congruent = "yes" if drawn.attractor.gender == gender else "no"
     return example(
         before + drawn.before_reflexive(),
-        (REFLEXIVES[genders[0]], REFLEXIVES[genders[1]]),
+        (REFLEXIVES[gender], REFLEXIVES[opposite(gender)]),
         relation="antecedent",
         related="antecedent",
         distractors={"attractor": "attractor", "PERSON": "person of the sentence before"},
         template=drawn.structure,
         features={
-            "gender": genders[0],
+            "gender": gender,
             "congruent": congruent if drawn.structure != "simple" else "no attractor",
             "subject": lemma(drawn.subject),
             "verb": drawn.verb.base,

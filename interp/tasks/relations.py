@@ -20,12 +20,12 @@ Clark et al. (2019), "What does BERT look at?", sections 4.2 and 4.3.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from interp.errors import TaskError, among
-from interp.tasks.treebank import ROOT, Document, Mention, Word
+from interp.tasks.treebank import ROOT, Document, Mention, Sentence
 from interp.tasks.windows import Window
 
 Context = Literal["sentence", "document"]
@@ -38,6 +38,11 @@ Looks = Literal[
     "query to related",
     "related to query",
 ]
+_TURNED: dict[Looks, Looks] = {
+    "dependent to head": "head to dependent",
+    "query to related": "related to query",
+    "anaphor to antecedent": "antecedent to anaphor",
+}
 _KIND = {"PRON": "pronoun", "PROPN": "proper"}
 
 
@@ -59,14 +64,10 @@ class Direction:
         return "document" if self.relation.split(":")[0] == "coref" else "sentence"
 
     @property
-    def names_a_class(self) -> bool:
-        """Whether every word looks, at words of a class."""
-        return self.looks == "any word to it"
-
-    @property
     def part_of_speech(self) -> str:
         """The universal part of speech that the relation is; empty where it is none."""
-        return self.relation.removeprefix("pos:") if self.names_a_class and self.relation.startswith("pos:") else ""
+        kind, _, name = self.relation.partition(":")
+        return name if self.looks == "any word to it" and kind == "pos" else ""
 
 
 @dataclass(frozen=True)
@@ -79,23 +80,17 @@ class Found:
 
 def occurring(document: Document) -> Counter[Direction]:
     """How often each relation occurs in a document: pairs, links, anaphors, or words of a class."""
-    found: Counter[Direction] = Counter()
+    pairs: list[tuple[str, Looks]] = []
+    classes: Counter[Direction] = Counter()
     for sentence in document.sentences:
-        for word in sentence.words:
-            for label in _labels(word):
-                found.update([Direction(label, "dependent to head"), Direction(label, "head to dependent")])
-            if word.upos:
-                found[Direction(f"pos:{word.upos}", "any word to it")] += 1
-        for link in sentence.links:
-            found.update([Direction(link.name, "query to related"), Direction(link.name, "related to query")])
-    for mention in document.mentions:
-        if mention.type:
-            found[Direction(f"entity:{mention.type}", "any word to it")] += 1
+        pairs += [(name, looks) for name, looks, _, _ in _pairs(sentence)]
+        classes.update(Direction(f"pos:{word.upos}", "any word to it") for word in sentence.words if word.upos)
+    classes.update(Direction(f"entity:{each.type}", "any word to it") for each in document.mentions if each.type)
     for chain in _chains(document.mentions):
         for mention in chain[1:]:
-            for name in _coref_names(document.sentences[mention.sentence].words[mention.head].upos):
-                found.update([Direction(name, "anaphor to antecedent"), Direction(name, "antecedent to anaphor")])
-    return found
+            pairs += [(name, "anaphor to antecedent") for name in _coref_names(document.head_of(mention).upos)]
+    found = Counter(Direction(name, each) for name, looks in pairs for each in (looks, _TURNED[looks]))
+    return found + classes
 
 
 def directions(names: Sequence[str], there: Counter[Direction], where: str = "the corpus") -> list[Direction]:
@@ -134,21 +129,30 @@ def found(direction: Direction, window: Window) -> Iterator[Found]:
 
     A word whose related words all stand outside of the window has none.
     """
-    return _FINDERS[direction.looks](direction.relation, window)
+    name, looks = direction.relation, direction.looks
+    if looks == "any word to it":
+        return _to_class(name, window)
+    if looks == "anaphor to antecedent":
+        return _to_antecedent(name, window)
+    if looks == "antecedent to anaphor":
+        return _to_anaphor(name, window)
+    pairs = (
+        (start + query, start + related)
+        for start, sentence in zip(window.starts, window.sentences, strict=True)
+        for its_name, forwards, query, related in _pairs(sentence)
+        if its_name == name and looks in (forwards, _TURNED[forwards])
+    )
+    return _gathered(pairs if looks in _TURNED else ((related, query) for query, related in pairs))
 
 
-def _labels(word: Word) -> Iterator[str]:
-    """The names under which a word's relation to its head is asked for."""
-    if word.head != ROOT and word.deprel:
-        yield word.deprel
-        if ":" in word.deprel:
-            yield word.deprel.split(":")[0]
-
-
-def _to_head(name: str, window: Window) -> Iterator[Found]:
-    for number, word in enumerate(window.words):
-        if name in _labels(word):
-            yield Found(number, (window.start_of(number) + word.head,))
+def _pairs(sentence: Sentence) -> Iterator[tuple[str, Looks, int, int]]:
+    """Every relation within a sentence, by each name that it is asked for under, with the two words."""
+    for number, word in enumerate(sentence.words):
+        if word.head != ROOT and word.deprel:
+            for name in dict.fromkeys((word.deprel, word.deprel.split(":")[0])):
+                yield name, "dependent to head", number, word.head
+    for link in sentence.links:
+        yield link.name, "query to related", link.query, link.related
 
 
 def _gathered(pairs: Iterable[tuple[int, int]]) -> Iterator[Found]:
@@ -158,17 +162,6 @@ def _gathered(pairs: Iterable[tuple[int, int]]) -> Iterator[Found]:
         related[query].append(word)
     for query, words in sorted(related.items()):
         yield Found(query, tuple(words))
-
-
-def _turned(found: Iterable[Found]) -> Iterator[Found]:
-    """The same pairs, looked at from the other side."""
-    return _gathered((word, each.query) for each in found for word in each.related)
-
-
-def _to_related(name: str, window: Window) -> Iterator[Found]:
-    sentences = zip(window.starts, window.sentences, strict=True)
-    links = ((start, link) for start, sentence in sentences for link in sentence.links if link.name == name)
-    return _gathered((start + link.query, start + link.related) for start, link in links)
 
 
 def _to_class(name: str, window: Window) -> Iterator[Found]:
@@ -194,7 +187,7 @@ def _to_antecedent(name: str, window: Window) -> Iterator[Found]:
 
 
 def _to_anaphor(name: str, window: Window) -> Iterator[Found]:
-    pairs = list(_turned(_to_antecedent(name, window)))
+    pairs = list(_gathered((word, each.query) for each in _to_antecedent(name, window) for word in each.related))
     yield from pairs
     paired = {pair.query for pair in pairs}
     for mention in window.mentions:
@@ -216,14 +209,3 @@ def _chains(mentions: Iterable[Mention]) -> list[list[Mention]]:
 def _coref_names(upos: str) -> tuple[str, ...]:
     """The names under which an anaphor is asked for whose head is of this part of speech."""
     return ("coref", "coref:nearest", f"coref:{_KIND.get(upos, 'nominal')}")
-
-
-_FINDERS: dict[str, Callable[[str, Window], Iterator[Found]]] = {
-    "dependent to head": _to_head,
-    "head to dependent": lambda name, window: _turned(_to_head(name, window)),
-    "anaphor to antecedent": _to_antecedent,
-    "antecedent to anaphor": _to_anaphor,
-    "any word to it": _to_class,
-    "query to related": _to_related,
-    "related to query": lambda name, window: _turned(_to_related(name, window)),
-}

@@ -26,7 +26,7 @@ from interp.tasks.readers.sources import as_path, hub_parts, is_hub
 from interp.tasks.readers.winobias import WinobiasItem, read_winobias, twin_name
 from interp.tasks.readers.winogender import WinogenderItem, read_winogender
 from interp.tasks.tagging import all_known
-from interp.tasks.task import Task
+from interp.tasks.task import Task, shares
 
 
 def stereotype_example(
@@ -88,15 +88,17 @@ def load_winobias(request: TaskRequest) -> Task:
         "other person found": sum(line.other is not None for line in lines),
         "counterfactual": 2 * sum(pair.counterfactual is not None for pair in pairs),
     }
-    coverage = {what: 100 * count / len(both) for what, count in covered.items()}
-    return request.encode(request.choose(pairs, sentences), coverage)
+    return request.encode(request.choose(pairs, sentences), shares(covered, len(both)))
 
 
 def read_both(path: str | Path) -> Iterator[tuple[WinobiasItem, WinobiasItem]]:
     """The lines of a ``pro`` file or configuration, each with the line of its number in the ``anti`` one beside it."""
     given = str(path) if is_hub(path) else as_path(path)
     twin = _twin(given)
-    for row, (pro, anti) in enumerate(zip_longest(_in_order(given), _in_order(twin)), start=1):
+    items: Iterable[Iterable[WinobiasItem]] = map(read_winobias, (given, twin))
+    if is_hub(given):  # whose rows are not in the order of their numbers
+        items = [sorted(each, key=lambda item: item.number) for each in items]
+    for row, (pro, anti) in enumerate(zip_longest(*items), start=1):
         if pro is None or anti is None or pro.number != anti.number:
             ours, theirs = ("none" if each is None else each.number for each in (pro, anti))
             raise TaskError(
@@ -120,16 +122,9 @@ def _twin(given: str | Path) -> str | Path:
     return ":".join((hub, data_set, name, *split))
 
 
-def _in_order(source: str | Path) -> Iterable[WinobiasItem]:
-    """The hub's rows are not in the order of their numbers."""
-    items = read_winobias(source)
-    return sorted(items, key=lambda item: item.number) if is_hub(source) else items
-
-
 def _between_pronouns(item: WinobiasItem) -> tuple[str, ...]:
-    starts = [0, *(span.stop for span in item.pronouns)]
-    stops = [*(span.start for span in item.pronouns), len(item.text)]
-    return tuple(item.text[start:stop] for start, stop in zip(starts, stops, strict=True))
+    edges = [0, *(edge for span in item.pronouns for edge in (span.start, span.stop)), len(item.text)]
+    return tuple(item.text[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _occupation(item: WinobiasItem) -> Span:
@@ -214,8 +209,7 @@ def load_winogender(request: TaskRequest) -> Task:
         "pronoun stands for the occupation": sum(feminine.answer == "occupation" for feminine, _ in both),
         "stereotype known": len(pairs),
     }
-    coverage = {what: 100 * count / len(both) for what, count in covered.items()}
-    return request.encode(request.choose(pairs, sentences), coverage)
+    return request.encode(request.choose(pairs, sentences), shares(covered, len(both)))
 
 
 def _both_genders(items: Iterable[WinogenderItem]) -> list[tuple[WinogenderItem, WinogenderItem]]:
@@ -223,9 +217,8 @@ def _both_genders(items: Iterable[WinogenderItem]) -> list[tuple[WinogenderItem,
     versions: dict[tuple[str, str, str], dict[str, WinogenderItem]] = {}
     for item in items:
         versions.setdefault((item.occupation, item.participant, item.answer), {})[item.gender] = item
-    return [
-        (each["feminine"], each["masculine"]) for each in versions.values() if {"feminine", "masculine"} <= each.keys()
-    ]
+    both = ((each.get("feminine"), each.get("masculine")) for each in versions.values())
+    return [(feminine, masculine) for feminine, masculine in both if feminine and masculine]
 
 
 def _pair(feminine: WinogenderItem, masculine: WinogenderItem) -> MinimalPair | None:

@@ -16,12 +16,11 @@ from functools import lru_cache
 from typing import Literal
 
 from interp.tasks.example import Span
-from interp.tasks.grammar.lexicon import Gender, Noun, Number, VerbForm, english
+from interp.tasks.grammar.lexicon import AUXILIARIES, NUMBERS, Gender, Noun, Number, VerbForm, english
 
 LONGEST_ENTRY = 3
 _AUXILIARY_NUMBER: dict[str, Number] = {
-    **dict.fromkeys(("is", "isn't", "was", "wasn't", "has", "hasn't", "does", "doesn't"), "singular"),
-    **dict.fromkeys(("are", "aren't", "were", "weren't", "have", "haven't", "do", "don't"), "plural"),
+    form: number for pairs in AUXILIARIES.values() for pair in pairs for form, number in zip(pair, NUMBERS, strict=True)
 }
 _VERB_FORM_NUMBER: dict[VerbForm, Number] = {"third": "singular", "base": "plural"}
 

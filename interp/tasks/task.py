@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal, get_args
 
-from interp.arguments import named_arguments
+from interp.arguments import as_list, named_arguments
 from interp.errors import TaskError, shown, suggest
 from interp.tasks.example import Example, Span
 
@@ -159,6 +159,11 @@ class Task:
         return sum(bool(each.example.word_counterfactuals) and not each.word_counterfactual for each in self.examples)
 
 
+def shares(counts: Mapping[str, int], of: int) -> dict[str, float]:
+    """A task's coverage: each count in percent of all."""
+    return {what: 100 * count / of for what, count in counts.items()}
+
+
 def digest(unit_sets: Iterable[Sequence[Unit]]) -> str:
     """SHA-256 of the units' text, token ids, positions and relations, the same on every machine."""
     rows = [[[unit.cluster, list(map(_fields, unit.examples))] for unit in units] for units in unit_sets]
@@ -270,10 +275,9 @@ def task_of_units(
         given = (unscored(name, metric, _units(name, "references", references), scored),)
     examples = [each for units in (scored, *given) for unit in units for each in unit.examples]
     scored, reference_sets = (scored, given) if given else halves(scored)
+    looking = [each for unit in scored for each in unit.examples] if query == "predicting position" else []
     if metric == "logit_difference":
-        _require_single_tokens(name, examples)
-        if query == "predicting position":
-            _require_last_query(name, [each for unit in scored for each in unit.examples])
+        _require_answers(name, examples, looking)
     _require_feature(name, feature, [each.example for each in examples])
     return Task(
         name=name,
@@ -345,8 +349,7 @@ def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 
 def _numbers(what: str, given: object, *, below: int | None = None) -> tuple[int, ...]:
     """One whole number from 0, or several."""
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    numbers: list[Any] = list(given) if several else [given]  # type: ignore[call-overload]  # it was asked
+    numbers: list[Any] = [given] if (several := as_list(given)) is None else several
     if not all(isinstance(each, Integral) and int(each) in range(below or 2**63) for each in numbers):
         most = "" if below is None else f" to {below - 1}"
         raise TaskError(
@@ -358,33 +361,26 @@ def _numbers(what: str, given: object, *, below: int | None = None) -> tuple[int
 def _units(name: str, what: str, given: Iterable[Unit]) -> list[Unit]:
     """All of them, if they are units."""
     units = list(given)
-    for each in units:
-        if not isinstance(each, Unit):
-            raise TaskError(
-                f"{name}: {what}: expected units, got {type(each).__name__}; make one with Unit(item, other, cluster)"
-            )
+    if others := [type(each).__name__ for each in units if not isinstance(each, Unit)]:
+        raise TaskError(f"{name}: {what}: expected units, got {others[0]}; make one with Unit(item, other, cluster)")
     if not units:
         raise TaskError(f"{name}: {what}: expected at least one unit, got none")
     return units
 
 
-def _require_single_tokens(name: str, examples: Iterable[EncodedExample]) -> None:
-    for each in examples:
-        if not len(each.right) == len(each.wrong) == 1:
-            raise TaskError(
-                f"{name}: expected answers of one token, got {each.example.right!r} and {each.example.wrong!r} behind "
-                f"{each.example.prompt!r:.80}; give metric='sentence_log_probability'"
-            )
-
-
-def _require_last_query(name: str, examples: Iterable[EncodedExample]) -> None:
-    """Refuse relations that do not look from the position whose logits are compared, the prompt's last."""
-    for each in examples:
-        if each.query not in (None, each.critical):
-            raise TaskError(
-                f"{name}: query='predicting position', but in {each.example.text!r} the relation does not look "
-                "from the prompt's last token; give query='later word', or change the relation"
-            )
+def _require_answers(name: str, examples: Sequence[EncodedExample], looking: Sequence[EncodedExample]) -> None:
+    """Refuse several tokens, and relations that do not look from where logits are compared, the prompt's last token."""
+    if several := [each for each in examples if not len(each.right) == len(each.wrong) == 1]:
+        example = several[0].example
+        raise TaskError(
+            f"{name}: expected answers of one token, got {example.right!r} and {example.wrong!r} behind "
+            f"{example.prompt!r:.80}; give metric='sentence_log_probability'"
+        )
+    if elsewhere := [each.example.text for each in looking if each.query not in (None, each.critical)]:
+        raise TaskError(
+            f"{name}: query='predicting position', but in {elsewhere[0]!r} the relation does not look "
+            "from the prompt's last token; give query='later word', or change the relation"
+        )
 
 
 def _require_feature(name: str, feature: str | None, examples: Sequence[Example]) -> None:

@@ -4,13 +4,19 @@ Words are Universal Dependencies' syntactic words. Everything counts in characte
 tokenizer's tokens is the concern of ``tasks/alignment.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from interp.errors import TaskError
 from interp.tasks.example import Span
 
 ROOT = -1
+HELPING = ("aux", "aux:pass", "cop")
+"""Relations of the words that belong to a verb."""
+Number = Literal["singular", "plural"]
+NUMBERS: dict[str, Number] = {"Sing": "singular", "Plur": "plural"}
+"""By the morphological feature ``Number``."""
 
 
 @dataclass(frozen=True)
@@ -127,3 +133,16 @@ class Document:
             length = len(self.sentences[each.sentence].words) if 0 <= each.sentence < len(self.sentences) else 0
             if not all(0 <= word < length for word in (*each.words, each.head)):
                 raise TaskError(f"{self.id}: {each} names a sentence or a word that is not there")
+
+    def head_of(self, mention: Mention) -> Word:
+        """The head of a mention."""
+        return self.sentences[mention.sentence].words[mention.head]
+
+
+def joined(sentences: Sequence[Sentence]) -> tuple[str, list[list[Span]]]:
+    """The text of sentences that are joined by a space, and where the words of each stand in it."""
+    begin, spans = 0, []
+    for sentence in sentences:
+        spans.append([Span(begin + word.span.start, begin + word.span.stop) for word in sentence.words])
+        begin += len(sentence.text) + 1
+    return " ".join(sentence.text for sentence in sentences), spans

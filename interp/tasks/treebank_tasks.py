@@ -14,18 +14,18 @@
 The last two need coreference (``Entity=``), as GUM has it (Zeldes 2017, https://doi.org/10.1007/s10579-016-9343-x).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Literal
+from functools import partial
+from pathlib import Path
 
 from interp.errors import TaskError
 from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.example import Example, MinimalPair, Relation, Span
 from interp.tasks.readers.conllu import read_conllu
-from interp.tasks.task import Task
-from interp.tasks.treebank import Document, Mention, Sentence, Word
+from interp.tasks.task import Task, shares
+from interp.tasks.treebank import HELPING, NUMBERS, Document, Mention, Number, Sentence, joined
 
 
 @dataclass(frozen=True)
@@ -65,70 +65,52 @@ def like(form: str, other: str) -> str:
     return other.capitalize() if form[:1].isupper() else other
 
 
-def _task(request: TaskRequest, found: Iterable[Flip | str], relation: str, needed: str) -> Task:
-    """Make a task of what was found: words that can be flipped, or why one cannot be used."""
-    flips, reasons = list[Flip](), Counter[str]()
-    for each in found:
-        if isinstance(each, Flip) and each.predictable:
-            flips.append(each)
-        else:
-            reasons["cannot be predicted by itself" if isinstance(each, Flip) else each] += 1
-    if not flips:
-        got = "none (words need tags, as XPOS, and pronouns mentions, as Entity=)"
-        if reasons:
-            got = f"none that can be used ({', '.join(f'{count} {reason}' for reason, count in reasons.items())})"
-        raise TaskError(f"{request.name}: expected {needed}, got {got}; give another treebank")
-    considered = len(flips) + reasons.total()
-    coverage = {what: 100 * count / considered for what, count in {"used": len(flips), **reasons}.items()}
-    pairs = [each.pair(str(request.info.feature), relation) for each in flips]
-    return request.encode(request.choose(pairs, lambda pair: [pair.item.text]), coverage)
+@dataclass(frozen=True, kw_only=True)
+class TreebankTask(TaskInfo):
+    """A task that is read from a treebank."""
+
+    relation: str  # of the word before to the one that decides
+    needed: str  # what the treebank must have
+    find: Callable[[str | Path], Iterator[Flip | str]]  # a treebank's words, or why one of them cannot be used
+
+    def load(self, request: TaskRequest) -> Task:
+        """Read a treebank as the task."""
+        flips, reasons = list[Flip](), Counter[str]()
+        for each in self.find(request.source):
+            if isinstance(each, Flip) and each.predictable:
+                flips.append(each)
+            else:
+                reasons["cannot be predicted by itself" if isinstance(each, Flip) else each] += 1
+        if not flips:
+            got = "none (words need tags, as XPOS, and pronouns mentions, as Entity=)"
+            if reasons:
+                got = f"none that can be used ({', '.join(f'{count} {reason}' for reason, count in reasons.items())})"
+            raise TaskError(f"{request.name}: expected {self.needed}, got {got}; give another treebank")
+        coverage = shares({"used": len(flips), **reasons}, len(flips) + reasons.total())
+        pairs = [each.pair(str(self.feature), self.relation) for each in flips]
+        return request.encode(request.choose(pairs, lambda pair: [pair.item.text]), coverage)
 
 
-def _place(mention: Mention) -> tuple[int, int]:
-    """Where in the document a mention's head stands."""
-    return mention.sentence, mention.head
-
-
-def nearest(document: Document, mention: Mention) -> Mention | None:
-    """The nearest earlier mention of the same entity."""
-    earlier = [each for each in document.mentions if each.entity == mention.entity and _place(each) < _place(mention)]
-    return max(earlier, key=_place, default=None)
-
-
-AGREEMENT = TaskInfo(
-    "agreement:PATH",
-    "In the sentences of a treebank (CoNLL-U), a present-tense verb agrees in number with its subject.",
-    feature="number",
-)
-Number = Literal["singular", "plural"]
 NUMBER: dict[str, Number] = {"VBZ": "singular", "VBP": "plural"}
-_OF_SUBJECT: dict[str, Number] = {"Sing": "singular", "Plur": "plural"}
-_HELPING = ("aux", "aux:pass", "cop")
 Forms = Mapping[tuple[str, Number], str]
 
 
-def load_agreement(request: TaskRequest) -> Task:
-    """Read a treebank's verbs as a task."""
-    forms = attested(read_conllu(request.source))
-    found = (
-        _verb(document, sentence, number, forms)
-        for document in read_conllu(request.source)
-        for sentence in document.sentences
-        for number, word in enumerate(sentence.words)
-        if word.xpos in NUMBER
-    )
-    return _task(request, found, "subject", "present-tense verbs (VBZ, VBP) after their subjects")
+def _verbs(source: str | Path) -> Iterator[Flip | str]:
+    forms = attested(read_conllu(source))
+    for document in read_conllu(source):
+        for sentence in document.sentences:
+            for number, word in enumerate(sentence.words):
+                if word.xpos in NUMBER:
+                    yield _verb(document, sentence, number, forms)
 
 
 def attested(treebank: Iterable[Document]) -> Forms:
     """The form of each verb's lemma in each number, as it is written most often."""
-    counts: dict[tuple[str, Number], dict[str, int]] = {}
+    counts = defaultdict[tuple[str, Number], Counter[str]](Counter)
     for document in treebank:
-        for sentence in document.sentences:
-            for word in sentence.words:
-                if word.xpos in NUMBER and word.form.isalpha() and word.form.lower() != "am":
-                    of_form = counts.setdefault((word.lemma, NUMBER[word.xpos]), {})
-                    of_form[word.form.lower()] = of_form.get(word.form.lower(), 0) + 1
+        for word in (word for sentence in document.sentences for word in sentence.words):
+            if word.xpos in NUMBER and word.form.isalpha() and word.form.lower() != "am":
+                counts[word.lemma, NUMBER[word.xpos]][word.form.lower()] += 1
     return {key: max(of_form, key=lambda form: (of_form[form], form)) for key, of_form in counts.items()}
 
 
@@ -136,14 +118,16 @@ def _verb(document: Document, sentence: Sentence, verb: int, forms: Forms) -> Fl
     """The verb with its subject, or why it cannot be used."""
     word = sentence.words[verb]
     number = NUMBER[word.xpos]
-    subject = _subject(sentence, verb)
+    clause = word.head if word.deprel in HELPING else verb
+    subjects = (at for at, each in enumerate(sentence.words) if each.head == clause and each.deprel[:5] == "nsubj")
+    subject = next(subjects, None)
     if subject is None or subject > verb:
         return "no subject before it"
     decides = sentence.words[subject]
     feats = decides.feats or {}
     if decides.upos not in ("NOUN", "PROPN") and (decides.upos != "PRON" or feats.get("Person") != "3"):
         return "first or second person"
-    if _OF_SUBJECT.get(feats.get("Number", "")) != number:
+    if NUMBERS.get(feats.get("Number", "")) != number:
         return "not the number of its subject"
     wrong = forms.get((word.lemma, "plural" if number == "singular" else "singular"))
     if wrong is None or wrong == word.form.lower():
@@ -153,19 +137,22 @@ def _verb(document: Document, sentence: Sentence, verb: int, forms: Forms) -> Fl
     return Flip(document.id, sentence.text, word.span, wrong, number, decides.span, attractor)
 
 
-def _subject(sentence: Sentence, verb: int) -> int | None:
-    word = sentence.words[verb]
-    clause = word.head if word.deprel in _HELPING else verb
-    found = (at for at, each in enumerate(sentence.words) if each.head == clause and each.deprel.startswith("nsubj"))
-    return next(found, None)
+def _place(mention: Mention) -> tuple[int, int]:
+    """Where in the document a mention's head stands."""
+    return mention.sentence, mention.head
 
 
-COREFERENCE = TaskInfo(
-    "coreference:PATH",
-    "In the documents of a treebank with coreference (CoNLL-U with Entity=), a pronoun has the gender of its "
-    "antecedent, a name.",
-    feature="gender",
-)
+def _last_before(document: Document, mention: Mention, which: Callable[[Mention], bool]) -> Mention | None:
+    """The nearest earlier mention of those that are meant."""
+    earlier = (each for each in document.mentions if which(each) and _place(each) < _place(mention))
+    return max(earlier, key=_place, default=None)
+
+
+def nearest(document: Document, mention: Mention) -> Mention | None:
+    """The nearest earlier mention of the same entity."""
+    return _last_before(document, mention, lambda each: each.entity == mention.entity)
+
+
 _FLIPPED = {
     ("he", "PRP"): ("masculine", "she"),
     ("him", "PRP"): ("masculine", "her"),
@@ -178,84 +165,77 @@ _FLIPPED = {
 }
 
 
-def load_coreference(request: TaskRequest) -> Task:
-    """Read a treebank's pronouns as a task."""
-    found = (
-        _pronoun(document, mention)
-        for document in read_conllu(request.source)
-        for mention in document.mentions
-        if _form_and_tag(document, mention) in _FLIPPED
-    )
-    return _task(request, found, "antecedent", "pronouns of a gender whose antecedents are names")
+def _mentioned(find: Callable[[Document, Mention], Flip | str | None], source: str | Path) -> Iterator[Flip | str]:
+    for document in read_conllu(source):
+        yield from filter(None, (find(document, mention) for mention in document.mentions))
 
 
-def _word(document: Document, mention: Mention) -> Word:
-    return document.sentences[mention.sentence].words[mention.head]
-
-
-def _form_and_tag(document: Document, mention: Mention) -> tuple[str, str]:
-    return _word(document, mention).form.lower(), _word(document, mention).xpos
-
-
-def _pronoun(document: Document, mention: Mention) -> Flip | str:
-    antecedent = nearest(document, mention)
+def _pronoun(document: Document, mention: Mention) -> Flip | str | None:
+    word, antecedent = document.head_of(mention), nearest(document, mention)
+    if (word.form.lower(), word.xpos) not in _FLIPPED:
+        return None
     if antecedent is None:
         return "no antecedent"
-    if _word(document, antecedent).upos != "PROPN":
+    if document.head_of(antecedent).upos != "PROPN":
         return "the nearest antecedent is no name"
-    sentences = document.sentences[antecedent.sentence : mention.sentence + 1]
-    begins = list(accumulate((len(each.text) + 1 for each in sentences[:-1]), initial=0))
+    first = antecedent.sentence
+    text, spans = joined(document.sentences[first : mention.sentence + 1])
+    gender, wrong = _FLIPPED[word.form.lower(), word.xpos]
 
-    def span(each: Mention) -> Span:
-        begin, of_word = begins[each.sentence - antecedent.sentence], _word(document, each).span
-        return Span(begin + of_word.start, begin + of_word.stop)
+    def is_other_person(each: Mention) -> bool:
+        return each.type == "person" and each.entity != mention.entity and each.sentence >= first
 
-    others = [
-        each
-        for each in document.mentions
-        if each.type == "person" and each.entity != mention.entity
-        if each.sentence >= antecedent.sentence and _place(each) < _place(mention)
-    ]
-    other_person = {"other person": span(max(others, key=_place))} if others else {}
-    gender, wrong = _FLIPPED[_form_and_tag(document, mention)]
-    text = " ".join(each.text for each in sentences)
-    return Flip(document.id, text, span(mention), wrong, gender, span(antecedent), other_person)
+    other = _last_before(document, mention, is_other_person)
+    meant = {"word": mention, "related": antecedent} | ({"other person": other} if other else {})
+    found = {name: spans[each.sentence - first][each.head] for name, each in meant.items()}
+    return Flip(document.id, text, found.pop("word"), wrong, gender, found.pop("related"), found)
 
 
-ANAPHORA = TaskInfo(
-    "anaphora:PATH",
-    "In the sentences of a treebank with coreference (CoNLL-U with Entity=), a reflexive pronoun has the number of its "
-    "antecedent.",
-    feature="number",
-)
 _SINGULAR = ("himself", "herself", "itself")
 _PLURAL = "themselves"
 
 
-def load_anaphora(request: TaskRequest) -> Task:
-    """Read a treebank's reflexive pronouns as a task."""
-    found = (
-        _reflexive(document, mention)
-        for document in read_conllu(request.source)
-        for mention in document.mentions
-        if _word(document, mention).form.lower() in (*_SINGULAR, _PLURAL)
-    )
-    return _task(request, found, "antecedent", "reflexive pronouns with an antecedent in their sentence")
-
-
-def _reflexive(document: Document, mention: Mention) -> Flip | str:
-    antecedent = nearest(document, mention)
+def _reflexive(document: Document, mention: Mention) -> Flip | str | None:
+    word, antecedent = document.head_of(mention), nearest(document, mention)
+    if word.form.lower() not in (*_SINGULAR, _PLURAL):
+        return None
     if antecedent is None or antecedent.sentence != mention.sentence:
         return "no antecedent in the sentence"
-    sentence, word = document.sentences[mention.sentence], _word(document, mention)
+    sentence = document.sentences[mention.sentence]
     number, wrong = "singular", _PLURAL
     if word.form.lower() == _PLURAL:
         number, wrong = "plural", "himself" if mention.type == "person" else "itself"
-    between = [
-        each.head
-        for each in document.mentions
-        if each.entity != mention.entity and _place(antecedent) < _place(each) < _place(mention)
-    ]
-    other_mention = {"other mention": sentence.words[max(between)].span} if between else {}
-    related = _word(document, antecedent).span
+    between = _last_before(
+        document, mention, lambda each: each.entity != mention.entity and _place(each) > _place(antecedent)
+    )
+    other_mention = {"other mention": document.head_of(between).span} if between else {}
+    related = document.head_of(antecedent).span
     return Flip(document.id, sentence.text, word.span, wrong, number, related, other_mention)
+
+
+AGREEMENT = TreebankTask(
+    "agreement:PATH",
+    "In the sentences of a treebank (CoNLL-U), a present-tense verb agrees in number with its subject.",
+    feature="number",
+    relation="subject",
+    needed="present-tense verbs (VBZ, VBP) after their subjects",
+    find=_verbs,
+)
+COREFERENCE = TreebankTask(
+    "coreference:PATH",
+    "In the documents of a treebank with coreference (CoNLL-U with Entity=), a pronoun has the gender of its "
+    "antecedent, a name.",
+    feature="gender",
+    relation="antecedent",
+    needed="pronouns of a gender whose antecedents are names",
+    find=partial(_mentioned, _pronoun),
+)
+ANAPHORA = TreebankTask(
+    "anaphora:PATH",
+    "In the sentences of a treebank with coreference (CoNLL-U with Entity=), a reflexive pronoun has the number of its "
+    "antecedent.",
+    feature="number",
+    relation="antecedent",
+    needed="reflexive pronouns with an antecedent in their sentence",
+    find=partial(_mentioned, _reflexive),
+)

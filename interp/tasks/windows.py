@@ -7,16 +7,15 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from transformers import PreTrainedTokenizerBase
 
 from interp.special_tokens import special_around
 from interp.tasks.alignment import WordTokens, align_words, without_special
-from interp.tasks.example import Span
-from interp.tasks.treebank import Document, Mention, Sentence, Word
+from interp.tasks.treebank import Document, Mention, Sentence, Word, joined
 
 
 @dataclass(frozen=True)
@@ -104,14 +103,10 @@ class Windows:
 
     def _reach(self, lengths: Sequence[int], fits: Sequence[bool], fresh: int) -> tuple[int, int]:
         """The first sentence of the window in which `fresh` looks, and the one after its last."""
-        first, stop, total = fresh, fresh + 1, lengths[fresh]
-        while first and fits[first - 1] and sum(lengths[first - 1 : fresh]) <= self._room // 2:
-            if total + lengths[first - 1] > self._room:
-                break
+        first, stop, before = fresh, fresh + 1, min(self._room // 2, self._room - lengths[fresh])
+        while first and fits[first - 1] and sum(lengths[first - 1 : fresh]) <= before:
             first -= 1
-            total += lengths[first]
-        while stop < len(lengths) and fits[stop] and total + lengths[stop] <= self._room:
-            total += lengths[stop]
+        while stop < len(lengths) and fits[stop] and sum(lengths[first : stop + 1]) <= self._room:
             stop += 1
         return first, stop
 
@@ -119,28 +114,20 @@ class Windows:
         """The sentences from `first` on, as many before `stop` as fit when they are joined."""
         while True:
             sentences = document.sentences[first:stop]
-            text = " ".join(each.text for each in sentences)
+            text, spans = joined(sentences)
             ((ids, offsets),) = without_special(self.tokenizer, [text])
             if len(ids) <= self._room:
                 break
             first, stop = (first, stop - 1) if stop > fresh + 1 else (first + 1, stop)
-        begins = accumulate((len(each.text) + 1 for each in sentences[:-1]), initial=0)
-        spans = [
-            Span(begin + word.span.start, begin + word.span.stop)
-            for begin, each in zip(begins, sentences, strict=True)
-            for word in each.words
-        ]
         spoken_of = frozenset(each.entity for each in document.mentions if each.sentence < first)
-        to_come = frozenset(
-            (each.entity, document.sentences[each.sentence].words[each.head].upos)
-            for each in document.mentions
-            if each.sentence >= stop
-        )
-        tokens, inside = align_words(text, spans, ids, offsets, self.around), _mentions(document, first, stop)
+        later = (each for each in document.mentions if each.sentence >= stop)
+        to_come = frozenset((each.entity, document.head_of(each).upos) for each in later)
+        tokens = align_words(text, [*chain(*spans)], ids, offsets, self.around)
+        inside = _mentions(document, first, stop)
         return Window(document.id, sentences, tokens, inside, fresh - first, spoken_of, to_come)
 
 
 def _mentions(document: Document, first: int, stop: int) -> tuple[Mention, ...]:
     """The mentions in these sentences, numbered from the first of them."""
     inside = (each for each in document.mentions if first <= each.sentence < stop)
-    return tuple(Mention(each.entity, each.type, each.sentence - first, each.words, each.head) for each in inside)
+    return tuple(replace(each, sentence=each.sentence - first) for each in inside)

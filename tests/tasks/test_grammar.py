@@ -24,6 +24,7 @@ from interp.tasks.grammar.phrases import (
     Writer,
     allowed,
     draw_within,
+    fill,
     indefinite_article,
     layout,
     render,
@@ -108,6 +109,12 @@ class TestSentence:
     def test_text_is_ordinary_english(self):
         words = [Word(text) for text in ["when", "Ann", "left", ",", "she", "can't", "go"]]
         assert render(sentence(words)) == "When Ann left, she can't go."
+
+    def test_a_template_is_filled_slot_by_slot(self):
+        keys = [Word("the", "determiner"), Word("keys", "subject")]
+        words = fill("subject adverb verb , and more", {"subject": keys, "adverb": "", "verb": "fell"})
+        assert render(words) == "The keys fell, and more"
+        assert layout(words) == "determiner subject verb , and more"
 
     def test_layout_names_every_word(self):
         words = [Word("the", "determiner"), Word("key", "subject")]

@@ -9,36 +9,17 @@
    as if they were independent; "Mary + John" and "Mary + Paul" would not be. As an attractor, anybody may be there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, Relation
-from interp.tasks.grammar.lexicon import Person, lemma
+from interp.tasks.grammar.lexicon import GENDERS, Person, lemma
 from interp.tasks.grammar.phrases import DrawnT, Shape, Split, Word, Words, Writer, allowed, layout, render, spans
 
 OTHER_WORDS = 8
 """Word counterfactuals of an example at most: a tokenizer has to carry one of them."""
-
-
-@dataclass(frozen=True)
-class Twins(Generic[DrawnT]):
-    """An item's construction and its counterfactual's, which fit a split if both do."""
-
-    item: DrawnT
-    counterfactual: DrawnT
-
-    @property
-    def decisive(self) -> Iterator[tuple[str, str]]:
-        """The decisive pairs of both."""
-        return chain(self.item.decisive, self.counterfactual.decisive)
-
-    @property
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """All pairs of both."""
-        return chain(self.item.pairs, self.counterfactual.pairs)
 
 
 class Frame:
@@ -51,16 +32,25 @@ class Frame:
 class Plan(NamedTuple):
     """What is fixed of an item before the words that decide are drawn."""
 
+    split: Split
     dice: Writer
     dice_of_others: Writer  # for word counterfactuals
     structure: Any
     before: Words  # the filler sentence in front
+    said: frozenset[str]  # its words in lower case: none of them is to decide the sentence after it
     options: Mapping[str, Any]
     flipped: bool  # item and counterfactual change places: in turn within a structure, and against its frames
 
-    def others(self, candidates: Iterable[DrawnT], split: Split) -> list[DrawnT]:
-        """Some of the constructions that fit `split`, for word counterfactuals."""
-        return self.dice_of_others.sample([each for each in candidates if allowed(each.decisive, split)], OTHER_WORDS)
+    @property
+    def genders(self) -> tuple[str, str]:
+        """That of the item's person, and that of its counterfactual's."""
+        return GENDERS[::-1] if self.flipped else GENDERS
+
+    def with_others(self, spell: Callable[[DrawnT], Example], drawn: DrawnT, others: Iterable[DrawnT]) -> Example:
+        """A construction's example with word counterfactuals: some of the others that fit the split."""
+        others = () if self.split == "reference" else others
+        fitting = [each for each in others if allowed(each.decisive, self.split)]
+        return with_other_words(spell(drawn), map(spell, self.dice_of_others.sample(fitting, OTHER_WORDS)))
 
 
 def schedule(
@@ -77,7 +67,8 @@ def schedule(
         dice, frame = Writer(name, seed, split, index), of_structure[step]
         before = dice.filler(frame.opening) if frame.opening else []
         other_dice = Writer(name, seed, split, index, others)
-        yield Plan(dice, other_dice, structures[which], before, frame.options, (step + cycle) % 2 == 1)
+        said = frozenset(word.text.lower() for word in before)
+        yield Plan(split, dice, other_dice, structures[which], before, said, frame.options, (step + cycle) % 2 == 1)
 
 
 def example(

@@ -202,20 +202,11 @@ class Lexicon:
 @lru_cache(maxsize=1)
 def english() -> Lexicon:
     """The lexicon of the tables in ``interp/tasks/grammar/words``, read once."""
-    other: dict[str, list[str]] = {}
-    for row in _rows("other_words"):
-        other.setdefault(row["part"], []).append(row["word"])
-    return Lexicon(
-        nouns=tuple(Noun(**row) for row in _rows("nouns")),
-        verbs=_verbs("verbs"),
-        dative_verbs=_verbs("dative_verbs"),
-        control_verbs=_verbs("control_verbs"),
-        clause_verbs=_verbs("clause_verbs"),
-        names=tuple(Name(**row) for row in _rows("names")),
-        proper_nouns=tuple(ProperNoun(**row) for row in _rows("proper_nouns")),
-        determiners=tuple(Determiner(**row) for row in _rows("determiners")),
-        **{part: tuple(words) for part, words in other.items()},
-    )
+    kinds = {"nouns": Noun, "names": Name, "proper_nouns": ProperNoun, "determiners": Determiner}
+    entries: dict[str, Any] = {table: tuple(kind(**row) for row in _rows(table)) for table, kind in kinds.items()}
+    entries |= {table: _verbs(table) for table in ("verbs", "dative_verbs", "control_verbs", "clause_verbs")}
+    others = _grouped(_rows("other_words"), lambda row: [row["part"]])
+    return Lexicon(**entries, **{part: tuple(row["word"] for row in rows) for part, rows in others.items()})
 
 
 def _capitalised(word: str) -> str:
@@ -250,7 +241,6 @@ class Vocabulary:
         several = [noun for noun in lexicon.nouns if " " in noun.singular + noun.plural]
         verbs = [verb for verb in lexicon.verbs if " " not in verb.base + verb.particle]
         determiners = [each for each in lexicon.determiners if each.text != "an"]  # for which ``a`` stands
-        self.lexicon = lexicon
         # Count nouns of one word and of several (``grocery store``), other names, and first names.
         self.nouns = _grouped(single, lambda noun: [noun.kind])
         self.compounds = _grouped(several, lambda noun: [noun.kind])
@@ -261,22 +251,20 @@ class Vocabulary:
         self.mass_nouns = tuple(noun for noun in lexicon.mass_nouns if noun not in PLURAL_MASS_NOUNS)
         # Verbs by the kind of their subject; with an object and no particle, by the kinds of subject and object; those
         # whose object can be their subject, by its kind; with a clause that begins with ``that``; of transfer.
-        self.verbs = _grouped(verbs, lambda verb: _ordered(verb.subjects))
+        self.verbs = _grouped(verbs, lambda verb: ordered(verb.subjects))
         self.transitive = _grouped(
             [verb for verb in verbs if not verb.particle],
-            lambda verb: [(one, two) for one in _ordered(verb.subjects) for two in _ordered(verb.objects)],
+            lambda verb: [(one, two) for one in ordered(verb.subjects) for two in ordered(verb.objects)],
         )
-        self.reflexive = _grouped(verbs, lambda verb: _ordered(verb.subjects & verb.objects))
+        self.reflexive = _grouped(verbs, lambda verb: ordered(verb.subjects & verb.objects))
+        # The reflexive verbs of people, by whether they have a particle.
+        self.done_to_oneself = _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
         self.saying = tuple(verb for verb in lexicon.clause_verbs if not verb.particle)
         self.giving = lexicon.dative_verbs
-        self.singular_determiners = tuple(each.text for each in determiners if each.number != "plural")
-        self.plural_determiners = tuple(each.text for each in determiners if each.number != "singular")
+        self.determiners = {
+            number: tuple(each.text for each in determiners if each.number in (number, "any")) for number in NUMBERS
+        }
         self.forms = tuple(sorted(lexicon.words()))  # every word, in alphabetical order
-
-    @cached_property
-    def done_to_oneself(self) -> dict[bool, tuple[Verb, ...]]:
-        """The reflexive verbs of people, by whether they have a particle."""
-        return _grouped(self.reflexive["person"], lambda verb: [bool(verb.particle)])
 
 
 @lru_cache(maxsize=1)
@@ -290,15 +278,19 @@ def other(number: Number) -> Number:
     return "plural" if number == "singular" else "singular"
 
 
+def opposite(gender: str) -> str:
+    """The other gender."""
+    return GENDERS[1 - GENDERS.index(gender)]
+
+
 def lemma(word: Person) -> str:
     """What the held-out rule knows a person, an animal or a thing by."""
     return word.text if isinstance(word, Name) else word.singular
 
 
-def _ordered(kinds: Iterable[Kind]) -> list[Kind]:
+def ordered(kinds: frozenset[Kind]) -> list[Kind]:
     """`kinds` in a fixed order: that of a set of strings differs from process to process."""
-    chosen = frozenset(kinds)
-    return [kind for kind in KINDS if kind in chosen]
+    return [kind for kind in KINDS if kind in kinds]
 
 
 def _grouped(entries: Iterable[T], keys: Callable[[T], Iterable[K]]) -> dict[K, tuple[T, ...]]:

@@ -20,28 +20,13 @@ import hashlib
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import accumulate
-from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from itertools import accumulate, chain
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.grammar.lexicon import (
-    AFTER,
-    AUXILIARIES,
-    GENDERS,
-    INVARIANT_AUXILIARIES,
-    KINDS,
-    NUMBERS,
-    Kind,
-    Name,
-    Noun,
-    Number,
-    Person,
-    Tense,
-    Verb,
-    Vocabulary,
-    vocabulary,
-)
+from interp.tasks.grammar import lexicon
+from interp.tasks.grammar.lexicon import Kind, Name, Noun, Number, Person, Tense, Verb, Vocabulary
 
 T = TypeVar("T")
 
@@ -95,6 +80,7 @@ class Drawn(Protocol):
 
 
 DrawnT = TypeVar("DrawnT", bound=Drawn)
+ProposedT = TypeVar("ProposedT", bound=Drawn | list[Any])
 
 
 @cache
@@ -115,12 +101,14 @@ def allowed(pairs: Iterable[tuple[str, str]], split: Split) -> bool:
 
 
 def draw_within(
-    split: Split, propose: Callable[[], DrawnT], *, admit: Callable[[DrawnT], bool] | None = None
-) -> DrawnT:
-    """Draw until the construction fits `split`."""
+    split: Split, propose: Callable[[], ProposedT], *, admit: Callable[[ProposedT], bool] | None = None
+) -> ProposedT:
+    """Draw until the construction, or each of several that are drawn together, fits `split`."""
     for _ in range(ATTEMPTS):
         drawn = propose()
-        if (admit is None or admit(drawn)) and allowed(drawn.pairs if split == "train" else drawn.decisive, split):
+        several = drawn if isinstance(drawn, list) else [drawn]
+        pairs = chain.from_iterable(each.pairs if split == "train" else each.decisive for each in several)
+        if (admit is None or admit(drawn)) and allowed(pairs, split):
             return drawn
     raise TaskError(
         f"no construction of split {split!r} found: expected pairs of lemmas of that split, got none "
@@ -141,8 +129,18 @@ class Word(NamedTuple):
 
 
 Words = list[Word]
+Slots = dict[str, str | Words]
+"""What fills the slots of a template: a text or a phrase; "" is no word."""
 FULL_STOP = Word(".", ".")
-COMMA = Word(",", ",")
+
+
+def fill(template: str, slots: Slots) -> Words:
+    """The words of a template, the first one capitalised; a slot that is given nothing is its own word."""
+    words: Words = []
+    for slot in template.split():
+        filled = slots.get(slot, slot)
+        words += filled if isinstance(filled, list) else [Word(filled, slot)] if filled else []
+    return sentence_start(words)
 
 
 def render(words: Sequence[Word]) -> str:
@@ -187,13 +185,10 @@ def indefinite_article(following: str) -> str:
 
 PREVERBAL = ("often", "always", "still", "also", "now")
 """Adverbs that stand between a subject and any finite verb."""
-
 NEARNESS = ("near", "behind", "beside", "by", "with", "without", "under", "above")
 """Prepositions that relate nouns of every kind."""
-
 GENERAL_ADJECTIVES = ("big", "small", "old", "young", "new", "good", "bad", "strange", "beautiful", "quiet")
 """Adjectives that stand before nouns of every kind."""
-
 LEXICAL_SHARE = 0.5
 """Share of the predicates whose agreeing word is a lexical verb; the rest begin with an auxiliary."""
 
@@ -248,7 +243,7 @@ class Writer(Dice):
     @property
     def words(self) -> Vocabulary:
         """What is drawn from."""
-        return vocabulary()
+        return lexicon.vocabulary()
 
     def adjective(self, wanted: bool = True) -> str:
         """An adjective for nouns of every kind; "", and no draw, where none is `wanted`."""
@@ -264,8 +259,7 @@ class Writer(Dice):
 
     def determiner(self, number: Number) -> str:
         """A determiner for a noun in `number`; ``a`` may have to become ``an``."""
-        words = self.words
-        return self.pick(words.singular_determiners if number == "singular" else words.plural_determiners)
+        return self.pick(self.words.determiners[number])
 
     def person(self, gender: str, *, named: bool) -> Person:
         """A first name, or a noun for people of one gender."""
@@ -275,10 +269,10 @@ class Writer(Dice):
         """Any phrase that the verb takes as its object; none where it takes none."""
         if not verb.objects:
             return []
-        kind = self.pick([each for each in KINDS if each in verb.objects])
+        kind = self.pick(lexicon.ordered(verb.objects))
         if kind == "person" and self.chance(0.4):
-            return [Word(self.pick(self.words.names[self.pick(GENDERS)]).text)]
-        number = self.pick(NUMBERS)
+            return [Word(self.pick(self.words.names[self.pick(lexicon.GENDERS)]).text)]
+        number = self.pick(lexicon.NUMBERS)
         adjective = self.adjective(self.chance(0.15))
         noun = self.noun(kind).form(number)
         return noun_phrase(self.determiner(number), noun, adjective=adjective)
@@ -289,8 +283,8 @@ class Writer(Dice):
         if self.chance(LEXICAL_SHARE):
             return Predicate(verb.base, verb.third, verb.base, "", verb)
         lemma = self.pick(("be", "be", "have", "do"))
-        singular, plural = self.pick(AUXILIARIES[lemma])
-        return Predicate(lemma, singular, plural, getattr(verb, AFTER[lemma]), verb)
+        singular, plural = self.pick(lexicon.AUXILIARIES[lemma])
+        return Predicate(lemma, singular, plural, getattr(verb, lexicon.AFTER[lemma]), verb)
 
     def complement(self, drawn: Predicate) -> Words:
         """What follows the agreeing word, to the end of the sentence."""
@@ -308,11 +302,11 @@ class Writer(Dice):
             return [Word(verb.past, "verb"), *particle]
         if tense == "present":
             return [Word(verb.third if number == "singular" else verb.base, "verb"), *particle]
-        if tense in AUXILIARIES:
-            auxiliary = self.pick(AUXILIARIES[tense])[number == "plural"]
+        if tense in lexicon.AUXILIARIES:
+            auxiliary = self.pick(lexicon.AUXILIARIES[tense])[number == "plural"]
         else:
-            auxiliary = self.pick(INVARIANT_AUXILIARIES[tense])
-        return [Word(auxiliary, "auxiliary"), Word(getattr(verb, AFTER[tense]), "verb"), *particle]
+            auxiliary = self.pick(lexicon.INVARIANT_AUXILIARIES[tense])
+        return [Word(auxiliary, "auxiliary"), Word(getattr(verb, lexicon.AFTER[tense]), "verb"), *particle]
 
     def filler(self, shape: Shape | None = None) -> Words:
         """A filler sentence of `shape`, or of any shape."""
@@ -325,10 +319,5 @@ class Writer(Dice):
         if slot == "MASS":
             return self.pick(self.words.mass_nouns)
         if slot == "NOUN":
-            return self.noun(self.pick(KINDS)).form(self.pick(NUMBERS))
-        return self.pick(self.words.gendered[self.pick(GENDERS)]).singular if slot == "PERSON" else slot
-
-
-def said(before: Words) -> frozenset[str]:
-    """The words of an opening, in lower case: none of them is to decide the sentence after it."""
-    return frozenset(word.text.lower() for word in before)
+            return self.noun(self.pick(lexicon.KINDS)).form(self.pick(lexicon.NUMBERS))
+        return self.pick(self.words.gendered[self.pick(lexicon.GENDERS)]).singular if slot == "PERSON" else slot

@@ -10,38 +10,18 @@
    is drawn first, so that rare verbs are not rarer than the kinds they go with.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from interp.tasks import agreement, induction, ioi, reflexive
-from interp.tasks.coreference import POSSESSIVES, SUBJECT_PRONOUNS, Coreference, Ending, Link, propose
-from interp.tasks.grammar.lexicon import (
-    AUXILIARIES,
-    GENDERS,
-    KINDS,
-    NUMBERS,
-    TENSES,
-    Kind,
-    Lexicon,
-    Noun,
-    Number,
-    Tense,
-    Verb,
-    english,
-)
-from interp.tasks.grammar.phrases import (
-    FULL_STOP,
-    Word,
-    Words,
-    Writer,
-    allowed,
-    draw_within,
-    noun_phrase,
-    render,
-    sentence,
-)
+from interp.tasks.coreference import POSSESSIVES, SUBJECT_PRONOUNS, Coreference, propose
+from interp.tasks.grammar import lexicon, phrases
+from interp.tasks.grammar.lexicon import GENDERS, KINDS, Kind, Noun, Number, Verb, english
+from interp.tasks.grammar.phrases import Word, Words, Writer, noun_phrase, sentence
+
+T = TypeVar("T")
 
 BEFORE_OTHERS = frozenset({"not", "so", "too", "very"})
 """Adverbs that do not end a sentence."""
@@ -49,25 +29,20 @@ COMPLEMENTS: tuple[Kind, ...] = ("person", "thing", "place")
 """What a thing can be about or of; people are only the relatives of people."""
 RELATIVE_SHARE = 0.45
 """Of the nouns without a complement. In no other family does a relative clause have an auxiliary."""
-SHOWING_NUMBER: tuple[Tense, ...] = ("present", "present", "present", "be", "have", "do")
+SHOWING_NUMBER: tuple[lexicon.Tense, ...] = ("present", "present", "present", "be", "have", "do")
 """Drawn in most sentences, because agreement is what they are for; all tenses in the others."""
 
 
 class Subject(NamedTuple):
-    """A subject's words, the number that its verb agrees with, and its lemma under the held-out rule."""
+    """A subject's words, the number that its verb agrees with, and the count noun that it is about, if any."""
 
     words: Words
     number: Number
-    lemma: str = ""
+    noun: Noun | None = None
 
 
 class VariedSentences(Writer):
     """Draws sentences of every shape."""
-
-    @property
-    def lexicon(self) -> Lexicon:
-        """What the vocabulary was sorted from."""
-        return self.words.lexicon
 
     @cached_property
     def nouns(self) -> dict[Kind, tuple[Noun, ...]]:
@@ -77,7 +52,7 @@ class VariedSentences(Writer):
     @cached_property
     def final(self) -> tuple[str, ...]:
         """Adverbs that may end a sentence."""
-        return tuple(adverb for adverb in self.lexicon.adverbs if adverb not in BEFORE_OTHERS)
+        return tuple(adverb for adverb in english().adverbs if adverb not in BEFORE_OTHERS)
 
     def sentence(self) -> Words:
         """A whole sentence."""
@@ -93,28 +68,22 @@ class VariedSentences(Writer):
             return self._with_receiver()
         if share < 0.25 and not embedded:
             return self._with_infinitive() if share < 0.18 else self._with_clause()
-        verb = self.pick(self.lexicon.verbs)
-        subject = self.subject(self._one_of(verb.subjects), verb.base)
+        verb = self.pick(english().verbs)
+        subject = self.subject(self.pick(lexicon.ordered(verb.subjects)), verb.base)
         return subject.words + self.finite(verb, subject) + self.object(verb)
 
     def subject(self, kind: Kind, verb: str) -> Subject:
         """A subject of `kind` that may stand with the verb."""
-        share = self.uniform()
-        if kind == "person" and share < 0.35:
-            return Subject([Word(self._name(beside=verb))], "singular")
-        if kind in self.words.proper_nouns and share > 0.95:
-            return self._proper_noun(kind)
-        if kind == "thing" and share < 0.06:
-            return Subject([Word(self.pick(self.words.mass_nouns))], "singular")
-        noun, number = self._noun(kind, beside=verb), self.pick(NUMBERS)
-        words = self._noun_phrase(noun, number) + self._modifier(noun, number)
-        return Subject(words, number, noun.singular)
+        subject = self._phrase(kind, verb, (0.06, self.words.mass_nouns), proper=0.05)
+        if subject.noun is None:
+            return subject
+        return subject._replace(words=subject.words + self._modifier(subject.noun, subject.number))
 
     def finite(self, verb: Verb, subject: Subject) -> Words:
         """The verb in any tense, agreeing with the subject."""
-        tenses = TENSES if self.chance(0.4) else SHOWING_NUMBER
+        tenses = lexicon.TENSES if self.chance(0.4) else SHOWING_NUMBER
         tense = self.pick(tenses)
-        while subject.lemma and tense in AUXILIARIES and not _together(subject.lemma, tense):
+        while subject.noun and tense in lexicon.AUXILIARIES and not _together(subject.noun.singular, tense):
             tense = self.pick(tenses)
         adverb = [Word(self.adverb(True))] if self.chance(0.05) else []
         return adverb + self.verb_phrase(verb, tense, subject.number)
@@ -123,7 +92,7 @@ class VariedSentences(Writer):
         """What the verb takes as its object, if it takes one."""
         if not verb.objects:
             return []
-        kind = self._one_of(verb.objects)
+        kind = self.pick(lexicon.ordered(verb.objects))
         if self.chance(0.04):
             return self._question("what" if kind == "thing" else "who")
         return self._other(kind)
@@ -131,19 +100,19 @@ class VariedSentences(Writer):
     def _with_adjective(self) -> Words:
         """``Some students weren't clever``."""
         subject = self.subject(self.pick(KINDS), "be")
-        be = self.pick(AUXILIARIES["be"])[subject.number == "plural"]
-        return [*subject.words, Word(be), Word(self.pick(self.lexicon.adjectives))]
+        be = self.pick(lexicon.AUXILIARIES["be"])[subject.number == "plural"]
+        return [*subject.words, Word(be), Word(self.pick(english().adjectives))]
 
     def _with_receiver(self) -> Words:
         """``Every teacher has sent some books to Carol``."""
-        giving = self.pick(self.lexicon.dative_verbs)
+        giving = self.pick(english().dative_verbs)
         subject = self.subject("person", giving.base)
         receiver = self._other("person")
         return [*subject.words, *self.finite(giving, subject), *self.object(giving), Word("to"), *receiver]
 
     def _with_infinitive(self) -> Words:
         """``That guest persuaded Carol to leave``."""
-        control = self.pick(self.lexicon.control_verbs)
+        control = self.pick(english().control_verbs)
         subject = self.subject("person", control.base)
         verb = self.pick(self.words.verbs["person"])
         particle = [Word(verb.particle)] if verb.particle else []
@@ -153,7 +122,7 @@ class VariedSentences(Writer):
 
     def _with_clause(self) -> Words:
         """``Most doctors say that Carol left``."""
-        saying = self.pick(self.lexicon.clause_verbs)
+        saying = self.pick(english().clause_verbs)
         subject = self.subject("person", saying.base)
         share = self.uniform()
         that = [Word("that")] if share < 0.4 else []
@@ -163,7 +132,7 @@ class VariedSentences(Writer):
     def _question(self, word: str) -> Words:
         """``who isn't leaving``, ``what vanished``."""
         verb = self.pick(self.words.verbs["person" if word == "who" else "thing"])
-        object_ = self._other(self._one_of(verb.objects)) if verb.objects else []
+        object_ = self._other(self.pick(lexicon.ordered(verb.objects))) if verb.objects else []
         return [Word(word), *self.finite(verb, Subject([], "singular")), *object_]
 
     def _modifier(self, noun: Noun, number: Number) -> Words:
@@ -174,59 +143,47 @@ class VariedSentences(Writer):
             return [Word(noun.preposition), *self._other(kind, beside=head)]
         if not self.chance(RELATIVE_SHARE):
             return []
-        verb = self.pick(self.words.verbs[noun.kind])
-        while not _together(head, verb.base):
-            verb = self.pick(self.words.verbs[noun.kind])
+        verb = self._fitting(self.words.verbs[noun.kind], head, lambda verb: verb.base)
         relative = self.pick(("that", "who") if noun.kind == "person" else ("that", "which"))
-        object_ = self._other(self._one_of(verb.objects), beside=head) if verb.objects else []
-        return [Word(relative), *self.finite(verb, Subject([], number, head)), *object_]
+        object_ = self._other(self.pick(lexicon.ordered(verb.objects)), beside=head) if verb.objects else []
+        return [Word(relative), *self.finite(verb, Subject([], number, noun)), *object_]
 
     def _other(self, kind: Kind, beside: str = "") -> Words:
         """Somebody or something that is not the subject, and may stand with the lemma `beside`."""
+        return self._phrase(kind, beside, (0.08, english().mass_nouns), proper=0.1).words
+
+    def _phrase(self, kind: Kind, beside: str, mass: tuple[float, Sequence[str]], proper: float) -> Subject:
+        """A name, a mass noun or, mostly, a count noun; with the shares of mass nouns and of other names."""
         share = self.uniform()
         if kind == "person" and share < 0.35:
-            return [Word(self._name(beside=beside))]
-        if kind in self.words.proper_nouns and share > 0.9:
-            return self._proper_noun(kind).words
-        if kind == "thing" and share < 0.08:
-            return [Word(self.pick(self.lexicon.mass_nouns))]
-        return self._noun_phrase(self._noun(kind, beside=beside), self.pick(NUMBERS))
-
-    def _name(self, *, beside: str) -> str:
-        names = self.words.names[self.pick(GENDERS)]
-        name = self.pick(names).text
-        while beside and not _together(name, beside):
-            name = self.pick(names).text
-        return name
-
-    def _noun(self, kind: Kind, *, beside: str) -> Noun:
-        noun = self.pick(self.nouns[kind])
-        while beside and not _together(noun.singular, beside):
-            noun = self.pick(self.nouns[kind])
-        return noun
-
-    def _noun_phrase(self, noun: Noun, number: Number) -> Words:
+            return Subject([Word(self._fitting(self.words.names[self.pick(GENDERS)], beside).text)], "singular")
+        if kind in self.words.proper_nouns and share > 1 - proper:
+            named = self.pick(self.words.proper_nouns[kind])
+            return Subject([Word(f"{named.article} {named.text}".strip())], named.number)
+        if kind == "thing" and share < mass[0]:
+            return Subject([Word(self.pick(mass[1]))], "singular")
+        noun, number = self._fitting(self.nouns[kind], beside), self.pick(lexicon.NUMBERS)
         if number == "plural" and self.chance(0.15):
-            return [Word(noun.plural)]
+            return Subject([Word(noun.plural)], number, noun)
         adjective = self.adjective(self.chance(0.08))
-        return noun_phrase(self.determiner(number), noun.form(number), adjective=adjective)
+        return Subject(noun_phrase(self.determiner(number), noun.form(number), adjective=adjective), number, noun)
 
-    def _proper_noun(self, kind: Kind) -> Subject:
-        named = self.pick(self.words.proper_nouns[kind])
-        return Subject([Word(f"{named.article} {named.text}".strip())], named.number)
-
-    def _one_of(self, kinds: frozenset[Kind]) -> Kind:
-        return self.pick([kind for kind in KINDS if kind in kinds])
+    def _fitting(self, options: Sequence[T], beside: str, known_by: Callable[[Any], str] = lexicon.lemma) -> T:
+        """One of the options that may stand with the lemma `beside`, if it stands with any."""
+        drawn = self.pick(options)
+        while beside and not _together(known_by(drawn), beside):
+            drawn = self.pick(options)
+        return drawn
 
 
 def _together(first: str, second: str) -> bool:
-    return allowed([(first, second)], "train")
+    return phrases.allowed([(first, second)], "train")
 
 
-NARRATIVE_TENSES: tuple[Tense, ...] = ("past", "past", "past", "had", "did", "modal")
+NARRATIVE_TENSES: tuple[lexicon.Tense, ...] = ("past", "past", "past", "had", "did", "modal")
 
-LINKS: tuple[Link, ...] = ("alone", "alone", "clause", "clause", "sentence", "beside")
-ENDINGS: tuple[Ending, ...] = ("because", "because", "because", "possessive", "possessive", "that")
+LINKS = ("alone", "alone", "clause", "clause", "sentence", "beside")
+ENDINGS = ("because", "because", "because", "possessive", "possessive", "that")
 POSSESSED: tuple[Kind, ...] = ("thing", "thing", "thing", "animal", "person")
 PLURAL_SHARE, BINDING_SHARE = 0.12, 0.12
 
@@ -244,24 +201,24 @@ def narrative(dice: VariedSentences) -> Words:
     if drawn.ending == "possessive":
         story += _possession(dice, group)
         if dice.chance(0.5):
-            story += [Word(drawn.connective), Word(SUBJECT_PRONOUNS[group]), *_did(dice, group)]
+            story += [Word(str(drawn.slots["connective"])), Word(SUBJECT_PRONOUNS[group]), *_did(dice, group)]
     else:
         story += [Word(SUBJECT_PRONOUNS[group]), *_did(dice, group)]
-    story.append(FULL_STOP)
+    story.append(phrases.FULL_STOP)
     while dice.chance(0.4):
         story += sentence([Word(SUBJECT_PRONOUNS[group]), *_did(dice, group)])
     return story
 
 
-def _draw(dice: VariedSentences, link: Link, ending: Ending, gender: str) -> Coreference:
+def _draw(dice: VariedSentences, link: str, ending: str, gender: str) -> Coreference:
     """A sentence up to its pronoun, about one or two single people."""
-    genders = (gender, GENDERS[1 - GENDERS.index(gender)])
+    genders = (gender, lexicon.opposite(gender))
     named = (dice.chance(0.7), dice.chance(0.7))
     extra = {place: dice.chance(0.25) for place in ("adjective", "place", "adverb")}
-    return draw_within("train", lambda: propose(dice, link, ending, genders=genders, named=named, **extra))
+    return phrases.draw_within("train", lambda: propose(dice, link, ending, genders=genders, named=named, **extra))
 
 
-def _draw_several(dice: VariedSentences, link: Link, ending: Ending) -> Coreference:
+def _draw_several(dice: VariedSentences, link: str, ending: str) -> Coreference:
     """A sentence up to its pronoun, about several people and perhaps a single one."""
     genders = (GENDERS[0], dice.pick(GENDERS))
 
@@ -269,22 +226,21 @@ def _draw_several(dice: VariedSentences, link: Link, ending: Ending) -> Corefere
         drawn = propose(dice, link, ending, genders=genders, named=(False, True))
         return drawn._replace(antecedent=dice.noun("person"), number="plural")
 
-    return draw_within("train", several)
+    return phrases.draw_within("train", several)
 
 
 def _binding(dice: VariedSentences) -> Words:
     """Two people and two things, then one of the people, known by the pronoun, and that one's thing."""
     gender = dice.pick(GENDERS)
-    drawn = _draw(dice, "clause", "because", gender)
-    while drawn.clause.object == drawn.earlier.object:
-        drawn = _draw(dice, "clause", "because", gender)
+    while (drawn := _draw(dice, "clause", "because", gender)).clause.object == drawn.earlier.object:
+        pass
     both = drawn.before_pronoun()[:-1]  # without the connective
     group, clause = gender, drawn.clause
     if dice.chance(0.5):
-        group, clause = GENDERS[1 - GENDERS.index(gender)], drawn.earlier
+        group, clause = lexicon.opposite(gender), drawn.earlier
     verb = dice.pick(dice.words.transitive["person", clause.object.kind])
     act = [Word(SUBJECT_PRONOUNS[group]), Word(verb.past), *noun_phrase("the", clause.object.singular)]
-    return [*both, FULL_STOP, *sentence(act)]
+    return [*both, phrases.FULL_STOP, *sentence(act)]
 
 
 def _did(dice: VariedSentences, group: str) -> Words:
@@ -305,23 +261,18 @@ def _possession(dice: VariedSentences, group: str) -> Words:
     """``her old keys``."""
     thing = dice.noun(dice.pick(POSSESSED))
     adjective = dice.adjective(dice.chance(0.25))
-    return noun_phrase(POSSESSIVES[group], thing.form(dice.pick(NUMBERS)), adjective=adjective)
+    return noun_phrase(POSSESSIVES[group], thing.form(dice.pick(lexicon.NUMBERS)), adjective=adjective)
 
 
 MIX = {"agreement": 0.20, "coreference": 0.25, "reflexive": 0.10, "ioi": 0.16, "string": 0.14, "wide": 0.15}
 """Share of the words that each family's documents hold, their fillers included."""
-
 FILLER_SHARE = 0.2
 """Share of the documents that begin with a filler sentence."""
-
 FURTHER_SHARE = 0.4
 """Probability that a document of short sentences goes on, up to ``LONGEST`` sentences."""
 LONGEST = 3
-
 SAMPLE = 400
 """Documents per family from which its mean length is taken."""
-
-Family = Callable[[], Words]
 
 
 def documents(seed: int) -> Iterator[str]:
@@ -340,40 +291,37 @@ def documents(seed: int) -> Iterator[str]:
     draws = tuple(families.values())
     while True:
         share = dice.uniform() * rates[-1]
-        yield render(draws[sum(rate <= share for rate in rates)]())
+        yield phrases.render(draws[sum(rate <= share for rate in rates)]())
 
 
-def _families(dice: VariedSentences) -> dict[str, Family]:
+def _families(dice: VariedSentences) -> dict[str, Callable[[], Words]]:
     """What draws a document of each family, by its name in ``MIX``."""
-
-    def proposed(core: Family, further: float) -> Words:
-        drawn = dice.filler() if dice.chance(FILLER_SHARE) else []
-        drawn += core()
-        for _ in range(LONGEST - 1):
-            if not dice.chance(further):
-                break
-            drawn += core()
-        return drawn
-
-    def document(core: Family, further: float) -> Words:
-        while not names_may_meet(drawn := proposed(core, further)):
-            pass
-        return drawn
-
-    return {
-        "agreement": partial(document, partial(agreement.training_sentence, dice), FURTHER_SHARE),
-        "coreference": partial(document, partial(narrative, dice), 0.0),
-        "reflexive": partial(document, partial(reflexive.training_sentence, dice), FURTHER_SHARE),
-        "ioi": partial(document, partial(ioi.training_sentence, dice), 0.0),
-        "string": partial(document, partial(induction.training_string, dice), 0.0),
-        "wide": partial(document, dice.sentence, FURTHER_SHARE),
+    cores: dict[str, tuple[Callable[[Any], Words], float]] = {
+        "agreement": (agreement.training_sentence, FURTHER_SHARE),
+        "coreference": (narrative, 0.0),
+        "reflexive": (reflexive.training_sentence, FURTHER_SHARE),
+        "ioi": (ioi.training_sentence, 0.0),
+        "string": (induction.training_string, 0.0),
+        "wide": (VariedSentences.sentence, FURTHER_SHARE),
     }
+    return {name: partial(_document, dice, *each) for name, each in cores.items()}
+
+
+def _document(dice: VariedSentences, core: Callable[[Any], Words], further: float) -> Words:
+    """Drawn again until its names may meet; it goes on with the probability `further`."""
+    while True:
+        drawn = (dice.filler() if dice.chance(FILLER_SHARE) else []) + core(dice)
+        length = 1
+        while length < LONGEST and dice.chance(further):
+            drawn, length = drawn + core(dice), length + 1
+        if names_may_meet(drawn):
+            return drawn
 
 
 def names_may_meet(document: Words) -> bool:
     """Whether every two of a document's first names are of the training split, whatever their roles."""
     parts = {part for word in document for part in word.text.split()}
-    return allowed(combinations(sorted(filter(english().name_of, parts)), 2), "train")
+    return phrases.allowed(combinations(sorted(filter(english().name_of, parts)), 2), "train")
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,11 @@ from interp.tasks.readers.sources import as_path, file_items, filled_lines, hub_
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "none": False}
 """A truth value as JSON, a table or nothing has it."""
+_CRITICAL = {
+    "one_prefix": {"prefix": "_prefix", "word_good": "_word_good", "word_bad": "_word_bad"},
+    "two_prefix": {"prefix": "_prefix_good", "word_good": "_word"},
+}
+"""The prefix and the critical words, by how an item is compared, and the ends of their keys."""
 
 
 @dataclass(frozen=True)
@@ -89,37 +94,23 @@ def _json_object(line: str) -> dict[str, Any]:
 def _item(record: Mapping[str, Any]) -> BlimpItem:
     # A pair without a number is known by its right sentence, which no other pair has.
     number = next((key for key in ("pairID", "pair_id") if record.get(key) is not None), "sentence_good")
+    method = next((method for method in _CRITICAL if _compared_by(record, method)), "")
     item = BlimpItem(
         uid=_name(record, "UID"),
         pair_id=_name(record, number),
         phenomenon=_text(record, "linguistics_term"),
         good=_text(record, "sentence_good"),
         bad=_text(record, "sentence_bad"),
-        **_critical(record),
+        **{field: _text(record, method + end) for field, end in _CRITICAL.get(method, {}).items()},
     )
     if item.prefix is None:
         return item
     # Both sentences must begin with their prefix and critical word, the whole word.
-    bad = (item.prefix, item.word_bad)
-    if not item.one_prefix:
-        bad = (_text(record, "two_prefix_prefix_bad"), item.word_good)
+    bad = item.prefix if item.one_prefix else _text(record, "two_prefix_prefix_bad"), item.word_bad or item.word_good
     for sentence, (prefix, word) in ((item.good, (item.prefix, item.word_good)), (item.bad, bad)):
         if not re.match(re.escape(f"{prefix} {word}") + r"(?![\w'])", sentence):
             raise ValueError(f"expected a sentence that begins with {prefix!r} {word!r}, got {sentence!r}")
     return item
-
-
-def _critical(record: Mapping[str, Any]) -> dict[str, str]:
-    """The prefix and the critical words, where the item has them."""
-    if _compared_by(record, "one_prefix"):
-        return {
-            "prefix": _text(record, "one_prefix_prefix"),
-            "word_good": _text(record, "one_prefix_word_good"),
-            "word_bad": _text(record, "one_prefix_word_bad"),
-        }
-    if _compared_by(record, "two_prefix"):
-        return {"prefix": _text(record, "two_prefix_prefix_good"), "word_good": _text(record, "two_prefix_word")}
-    return {}
 
 
 def _compared_by(record: Mapping[str, Any], method: str) -> bool:

@@ -14,22 +14,13 @@
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from interp.errors import TaskError
-from interp.tasks.readers.conllu_sentence import (
-    FIELDS,
-    Block,
-    Line,
-    ParsedSentence,
-    SentenceMentions,
-    file_blocks,
-    parse_sentence,
-)
-from interp.tasks.readers.sources import as_path, hub_items, is_hub, located, shortened
-from interp.tasks.treebank import Document, Mention, Sentence, Word
+from interp.tasks.readers.conllu_sentence import FIELDS, Block, file_blocks, mentions_of, parse_sentence
+from interp.tasks.readers.sources import as_path, hub_items, is_hub, shortened
+from interp.tasks.treebank import Document, Mention, Sentence
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +39,9 @@ _RANGE = re.compile(r"(\d+)-(\d+)")
 def hub_blocks(source: str) -> Iterator[Block]:
     """The sentences of a data set of the hub."""
     n_put_together = 0
-    for number, row in enumerate(hub_items(source, _row), start=1):
-        n_put_together += row.text is None
-        yield row.block(f"{source}, row {number}", f"row {number}")
+    for number, (name, lines) in enumerate(hub_items(source, _lines), start=1):
+        n_put_together += not lines[0][1].startswith("#")
+        yield Block(name or f"row {number}", [(f"{source}, row {number}{place}", line) for place, line in lines])
     if n_put_together:
         logger.warning(
             "%s: the text of %d sentences of %d was put together from their words, for want of one that these spell",
@@ -58,26 +49,11 @@ def hub_blocks(source: str) -> Iterator[Block]:
         )
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A sentence as the hub has it, in the words of a file."""
+def _lines(row: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
+    """A sentence's name, where it has one, and the lines that a file would have, each with its place in the row.
 
-    name: str | None
-    text: str | None
-    words: Sequence[Sequence[str]]
-    ranges: Mapping[int, Sequence[str]]
-
-    def block(self, place: str, fallback: str) -> Block:
-        lines = [] if self.text is None else [Line(place, f"# text = {self.text}")]
-        for number, word in enumerate(self.words, start=1):
-            if number in self.ranges:
-                lines.append(Line(f"{place}, words {self.ranges[number][0]}", "\t".join(self.ranges[number])))
-            lines.append(Line(f"{place}, word {number}", "\t".join([str(number), *word])))
-        return Block(self.name or fallback, tuple(lines))
-
-
-def _row(row: Mapping[str, Any]) -> _Row:
-    """Raises ``ValueError`` where the columns do not fit together."""
+    Raises ``ValueError`` where the columns do not fit together.
+    """
     columns = [_column(row, name) for name in _COLUMNS]
     ranges = dict(map(_range, _records(row.get("mwt"))))
     beyond = [each[0] for first, each in ranges.items() if first > len(columns[0])]
@@ -85,8 +61,12 @@ def _row(row: Mapping[str, Any]) -> _Row:
         raise ValueError(f"expected multiword tokens of {len(columns[0])} words in 'mwt', got {beyond[0]}")
     text, name = _entry("text", row.get("text")), _entry("idx", row.get("idx"))
     given = text != _NONE and (row.get("mwt") is not None or _spell(columns[0], text))
-    words = list(zip(*columns, strict=True))
-    return _Row(None if name == _NONE else name, text if given else None, words, ranges)
+    lines = [("", f"# text = {text}")] if given else []
+    for number, word in enumerate(zip(*columns, strict=True), start=1):
+        if number in ranges:
+            lines.append((f", words {ranges[number][0]}", "\t".join(ranges[number])))
+        lines.append((f", word {number}", "\t".join([str(number), *word])))
+    return "" if name == _NONE else name, lines
 
 
 def _column(row: Mapping[str, Any], name: str) -> list[str]:
@@ -175,7 +155,7 @@ def read_conllu(path: str | Path) -> Iterator[Document]:
         if parsed.sentence is None:
             n_without_words += 1
         else:
-            mentions += _mentions(parsed, len(sentences), parsed.sentence.words, fields)
+            mentions += mentions_of(parsed, len(sentences), fields)
             sentences.append(parsed.sentence)
     if n_without_words == n_sentences:
         raise TaskError(
@@ -189,13 +169,3 @@ def read_conllu(path: str | Path) -> Iterator[Document]:
         )
     if sentences:
         yield Document(name or sentences[0].id, tuple(sentences), tuple(mentions))
-
-
-def _mentions(parsed: ParsedSentence, number: int, words: Sequence[Word], fields: Sequence[str]) -> list[Mention]:
-    """The mentions of a document's sentence of this number."""
-    found = SentenceMentions(fields)
-    for place, covered, brackets in parsed.brackets:
-        with located(place):
-            found.add(covered, brackets)
-    with located(parsed.last_place):
-        return found.mentions(number, words)

@@ -15,7 +15,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
@@ -46,47 +46,44 @@ class _Open:
     stop: int | None = None  # not closed yet
 
 
-class SentenceMentions:
-    """Gathers the mentions of one sentence, node by node; what cannot be right raises ``ValueError``."""
+def mentions_of(parsed: "ParsedSentence", number: int, fields: Sequence[str] = FIELDS) -> list[Mention]:
+    """All mentions of a document's sentence of this number, by their first words, the longer first."""
+    opened: list[_Open] = []
+    last_opened: dict[tuple[str, int], list[_Open]] = defaultdict(list)
+    before = 0
+    for node in parsed.nodes:
+        covered = range(before, before + node.n_words)  # of an empty node none, before the next word
+        before += isinstance(node.id, int)
+        with located(node.place):
+            for match in _matches("".join(node.said("Entity"))):
+                opening, at_once, closing = match.groups()
+                says = (opening or "").split("-")
+                said = dict(zip(fields, says, strict=False))
+                entity, part, parts = _name_and_parts(closing or said.get("eid") or said.get("GRP") or says[0])
+                if opening:
+                    opened.append(_Open(entity, said.get("etype", ""), part, parts, covered.start))
+                    last_opened[entity, part].append(opened[-1])
+                if closing or at_once:
+                    if not last_opened[entity, part]:
+                        raise ValueError(
+                            f"expected an opening bracket of entity {closing!r} before its closing one, got none"
+                        )
+                    last_opened[entity, part].pop().stop = covered.stop
+    with located(parsed.nodes[-1].place):
+        return _mentions(opened, number, parsed.sentence.words if parsed.sentence else ())
 
-    def __init__(self, fields: Sequence[str] = FIELDS) -> None:
-        self._fields = fields
-        self._opened: list[_Open] = []
-        self._open: dict[tuple[str, int], list[_Open]] = defaultdict(list)
 
-    def add(self, covered: range, brackets: str) -> None:
-        """Take the ``Entity=`` of a node that stands for these words; of an empty node none, before the next word."""
-        for match in _matches(brackets):
-            opening, at_once, closing = match.groups()
-            if opening is not None:
-                said = dict(zip(self._fields, opening.split("-"), strict=False))
-                name = said.get("eid") or said.get("GRP") or opening.split("-")[0]
-                entity, part, parts = _name_and_parts(name)
-                self._opened.append(_Open(entity, said.get("etype", ""), part, parts, covered.start))
-                self._open[entity, part].append(self._opened[-1])
-            else:
-                entity, part, _ = _name_and_parts(closing)
-            if opening is None or at_once:
-                if not self._open[entity, part]:
-                    raise ValueError(
-                        f"expected an opening bracket of entity {closing!r} before its closing one, got none"
-                    )
-                self._open[entity, part].pop().stop = covered.stop
-
-    def mentions(self, sentence: int, words: Sequence[Word]) -> list[Mention]:
-        """All mentions, by their first words, the longer first."""
-        for each in reversed(self._opened):
-            if each.stop is None:
-                raise ValueError(f"expected a closing bracket for entity {each.entity!r} before the sentence ends")
-        closed = [(each, range(each.first, each.stop)) for each in self._opened if each.stop is not None]
-        covered_words = sum(len(covered) for _, covered in closed)
-        if covered_words > MOST_COVERED:
-            raise ValueError(
-                f"expected mentions of at most {MOST_COVERED:,} words in a sentence, got {covered_words:,}"
-            )
-        joined = [(each, covered) for each, covered in _with_parts(closed) if covered]
-        found = [Mention(each.entity, each.type, sentence, at, head_of(at, words)) for each, at in joined]
-        return sorted(found, key=lambda mention: (mention.words[0], -mention.words[-1]))
+def _mentions(opened: Sequence[_Open], number: int, words: Sequence[Word]) -> list[Mention]:
+    for each in reversed(opened):
+        if each.stop is None:
+            raise ValueError(f"expected a closing bracket for entity {each.entity!r} before the sentence ends")
+    closed = [(each, range(each.first, each.stop)) for each in opened if each.stop is not None]
+    covered_words = sum(len(covered) for _, covered in closed)
+    if covered_words > MOST_COVERED:
+        raise ValueError(f"expected mentions of at most {MOST_COVERED:,} words in a sentence, got {covered_words:,}")
+    joined = [(each, covered) for each, covered in _with_parts(closed) if covered]
+    found = [Mention(each.entity, each.type, number, covered, head_of(covered, words)) for each, covered in joined]
+    return sorted(found, key=lambda mention: (mention.words[0], -mention.words[-1]))
 
 
 def _matches(brackets: str) -> Iterator[re.Match[str]]:
@@ -127,19 +124,11 @@ def _with_parts(closed: Sequence[tuple[_Open, range]]) -> Iterator[tuple[_Open, 
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line and where it is from."""
-
-    place: str  # such as ``bank.conllu, line 3``
-    text: str  # the line
-
-
-@dataclass(frozen=True)
 class Block:
     """A sentence's lines."""
 
     name: str  # the sentence's, where no comment says it
-    lines: tuple[Line, ...]  # comments and words; at least one
+    lines: Sequence[tuple[str, str]]  # comments and words, at least one, each behind its place: ``bank.conllu, line 3``
 
 
 def file_blocks(path: Path) -> Iterator[Block]:
@@ -151,8 +140,7 @@ def file_blocks(path: Path) -> Iterator[Block]:
     for filled, lines in groupby(numbered, key=lambda line: bool(line[1].strip())):
         if filled:
             n_blocks += 1
-            named = (Line(f"{path}, line {number}", text) for number, text in lines)
-            yield Block(f"{path.stem}-{n_blocks}", tuple(named))
+            yield Block(f"{path.stem}-{n_blocks}", [(f"{path}, line {number}", text) for number, text in lines])
     if not n_blocks:
         raise TaskError(f"{path}: expected sentences in CoNLL-U, got an empty file")
 
@@ -170,14 +158,14 @@ class Node:
     place: str  # of the line, for an error
     # a word's number; or of a multiword token ``(2, "-", 3)``, of an empty node ``(8, ".", 1)``
     id: int | tuple[int, str, int]
-    form: str  # as it is spelled, ``_`` where that is not said
-    lemma: str  # its dictionary form
-    upos: str  # universal part of speech
-    xpos: str  # the treebank's own
-    deprel: str  # the relation to the head
-    feats: Mapping[str, str]  # morphological features
+    word: Word  # its columns; where it stands is found out later
     head: int | None  # number of the head; 0 for a root, None where it is not said
     misc: tuple[tuple[str, str], ...]  # names and values of all else; a name may come twice
+
+    @property
+    def form(self) -> str:
+        """As it is spelled, ``_`` where that is not said."""
+        return self.word.form
 
     @property
     def n_words(self) -> int:
@@ -192,19 +180,20 @@ class Node:
         return [value for key, value in self.misc if key == name]
 
 
-def node_of(line: Line) -> Node:
+def node_of(place: str, line: str) -> Node:
     """Take a line apart."""
-    number, form, lemma, upos, xpos, feats, head, deprel, _, misc = _columns(line.text)
+    number, form, lemma, upos, xpos, feats, head, deprel, _, misc = _columns(line)
     try:
         node_id, its_head = parse_id_value(number), parse_int_value(head)
     except (ParseException, ValueError) as error:  # also a number of thousands of digits
-        raise ValueError(f"expected CoNLL-U, got {shortened(line.text)} ({error})") from error
+        raise ValueError(f"expected CoNLL-U, got {shortened(line)} ({error})") from error
     if node_id is None:
-        raise ValueError(f"expected a word's number in the first column, got '_' in {shortened(line.text)}")
-    lemma, upos, xpos, deprel = map(_said, (lemma, upos, xpos, deprel))
-    return Node(
-        line.place, node_id, form, lemma, upos, xpos, deprel, dict(_pairs(feats)), its_head, tuple(_pairs(misc))
-    )
+        raise ValueError(f"expected a word's number in the first column, got '_' in {shortened(line)}")
+    lemma, upos, xpos, deprel = ("" if field == NOTHING else field for field in (lemma, upos, xpos, deprel))
+    said, at = tuple(_pairs(misc)), its_head - 1 if its_head else ROOT
+    sense = next((value for name, value in said if name == "Sense"), "")
+    word = Word(form, Span(0, 0), lemma, upos, xpos, dict(_pairs(feats)), at, deprel, sense)
+    return Node(place, node_id, word, its_head, said)
 
 
 def _columns(line: str) -> list[str]:
@@ -219,15 +208,11 @@ def _columns(line: str) -> list[str]:
     return fields
 
 
-def _said(field: str) -> str:
-    return "" if field == NOTHING else field
-
-
 def _pairs(field: str) -> Iterator[tuple[str, str]]:
     """Names and values, ``Number=Sing|Person=3``; what has no value is not said."""
     for part in field.split("|"):
         name, _, value = part.partition("=")
-        if _said(value.strip()):
+        if value.strip() not in ("", NOTHING):
             yield name.strip(), value.strip()
 
 
@@ -313,25 +298,22 @@ class ParsedSentence:
     """A sentence and what its lines say beside it."""
 
     id: str  # its name
-    sentence: Sentence | None  # the sentence; None where it is distributed without its words
+    nodes: Sequence[Node]  # its lines but for the comments; at least one
     comments: Mapping[str, str | None]  # by their names
-    # ``Entity=`` of every node that has one: its place, and the words that the node stands for (of an empty node
-    # none, before the next word)
-    brackets: tuple[tuple[str, range, str], ...]
-    last_place: str  # of its last line
+    sentence: Sentence | None  # None where it is distributed without its words
 
 
 def parse_sentence(block: Block) -> ParsedSentence:
     """Take a block apart."""
     nodes, comments = [], dict[str, str | None]()
-    for line in block.lines:
-        if line.text.startswith("#"):
-            comments |= parse_comment_line(line.text)
+    for place, line in block.lines:
+        if line.startswith("#"):
+            comments |= parse_comment_line(line)
             continue
-        with located(line.place):
-            nodes.append(node_of(line))
+        with located(place):
+            nodes.append(node_of(place, line))
     if not nodes:
-        raise TaskError(f"{block.lines[0].place}: expected words after the comments, got a blank line")
+        raise TaskError(f"{block.lines[0][0]}: expected words after the comments, got a blank line")
     words = [node for node in nodes if isinstance(node.id, int)]
     for expected, node in enumerate(words, start=1):
         if node.id != expected:
@@ -340,26 +322,13 @@ def parse_sentence(block: Block) -> ParsedSentence:
     name, sentence = comments.get("sent_id") or block.name, None
     if not _without_words(nodes):
         text = comments.get("text") or written(nodes)
-        spans = word_spans(nodes, text)
-        sentence = Sentence(name, text, tuple(map(_word, words, spans)))
-    return ParsedSentence(name, sentence, comments, tuple(_brackets(nodes)), nodes[-1].place)
+        placed = zip(words, word_spans(nodes, text), strict=True)
+        sentence = Sentence(name, text, tuple(replace(node.word, span=span) for node, span in placed))
+    return ParsedSentence(name, nodes, comments, sentence)
 
 
 def _without_words(nodes: Sequence[Node]) -> bool:
     """Whether a word's form is not said. ``_`` beside words is an underscore where it has a sign's part of speech."""
     unsaid = [node for node in nodes if node.n_words and node.form == NOTHING]
     all_words = all(node.form == NOTHING for node in nodes if isinstance(node.id, int))
-    return all_words or any(node.upos not in _MAY_BE_SPELLED_SO for node in unsaid)
-
-
-def _brackets(nodes: Sequence[Node]) -> Iterator[tuple[str, range, str]]:
-    before = 0
-    for node in nodes:
-        if brackets := "".join(node.said("Entity")):
-            yield node.place, range(before, before + node.n_words), brackets
-        before += isinstance(node.id, int)
-
-
-def _word(node: Node, span: Span) -> Word:
-    head, sense = node.head - 1 if node.head else ROOT, "".join(node.said("Sense")[:1])
-    return Word(node.form, span, node.lemma, node.upos, node.xpos, node.feats, head, node.deprel, sense)
+    return all_words or any(node.word.upos not in _MAY_BE_SPELLED_SO for node in unsaid)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,9 +88,8 @@ def filled_lines(path: Path, what: str, each: str, hint: str = "") -> Iterator[t
 
 def table_rows(path: Path, what: str, columns: Sequence[str], hint: str = "") -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table under its header, by column; empty lines are left out."""
-    n_rows = -1
-    for number, line in filled_lines(path, what, what, hint):
-        n_rows += 1
+    n_rows = 0
+    for n_rows, (number, line) in enumerate(filled_lines(path, what, what, hint)):
         fields = line.split("\t")
         with located(f"{path}, line {number}"):
             if n_rows == 0 and fields != list(columns):
@@ -160,17 +160,15 @@ def hub_items(source: str, parse: Callable[[dict[str, Any]], ItemT]) -> Iterator
     """Read a data set of the hub, item by item."""
     with _reached(source):
         rows = iter(_streamed(source))
-    number = 0
-    while True:
+    for number in count(1):
         with _reached(source):
             row = next(rows, None)
         if row is None:
             break
-        number += 1
         with located(f"{source}, row {number}"):
             item = parse(row)
         yield item
-    if not number:
+    if number == 1:
         raise TaskError(f"{source}: expected at least one row, got none; name another split")
 
 

@@ -1,8 +1,9 @@
 import pytest
 
+from interp.errors import TaskError
 from interp.tasks.example import Span
-from interp.tasks.readers.conllu_sentence import SentenceMentions, head_of
-from interp.tasks.treebank import ROOT, Word
+from interp.tasks.readers.conllu_sentence import Node, ParsedSentence, head_of, mentions_of
+from interp.tasks.treebank import ROOT, Sentence, Word
 
 
 def words(*heads):
@@ -10,14 +11,12 @@ def words(*heads):
 
 
 def mentions(*brackets, heads=None, fields=("eid", "etype")):
-    found = SentenceMentions(fields)
-    for word, each in enumerate(brackets):
-        if each:
-            found.add(range(word, word + 1), each)
-    return [
-        (each.entity, each.type, each.words, each.head)
-        for each in found.mentions(0, words(*(heads or [ROOT] * len(brackets))))
-    ]
+    said = [(("Entity", each),) if each else () for each in brackets]
+    tree = words(*(heads or [ROOT] * len(brackets)))
+    nodes = [Node("here", at, word, None, misc) for at, (word, misc) in enumerate(zip(tree, said, strict=True), 1)]
+    sentence = Sentence("s", "w " * len(brackets), tree)
+    found = mentions_of(ParsedSentence("s", nodes, {}, sentence), 0, fields)
+    return [(each.entity, each.type, each.words, each.head) for each in found]
 
 
 def test_mentions_of_one_word_and_of_several():
@@ -70,7 +69,7 @@ def test_the_file_names_the_fields():
     ],
 )
 def test_what_cannot_be_right(brackets, says):
-    with pytest.raises(ValueError, match=r".") as raised:
+    with pytest.raises(TaskError, match="here: ") as raised:
         mentions(*brackets)
     assert says in str(raised.value)
 
