@@ -65,7 +65,7 @@ def _sweep(
         give_back_freed_memory()
     from interp.cli.terminal import print_json
     from interp.methods.task_arguments import as_predicted
-    from interp.report.sweep import page_of_swept
+    from interp.report.sweep import page_of
     from interp.report.sweep_cells import swept
 
     loaded = work.load()
@@ -74,7 +74,7 @@ def _sweep(
     with measuring(name) as progress:
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)
-        page = page_of_swept(frames)
+        page = page_of(frames)
     folder = work.save(result, page)
     if work.as_json:
         print_json({"task": task, **asked.asked(), **_numbers(frames), **work.left(folder)})
