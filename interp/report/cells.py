@@ -5,7 +5,7 @@ import pandas as pd
 from interp.report.words import p_value
 
 
-def ranked(cells: pd.DataFrame, *keys: str | pd.Series) -> pd.DataFrame:
+def descending(cells: pd.DataFrame, *keys: str | pd.Series) -> pd.DataFrame:
     """The rows by one key after the other, a column's name or a value for each row: the largest first, NaN last."""
     values = pd.DataFrame({n: cells[key] if isinstance(key, str) else key for n, key in enumerate(keys)})
     order = values.reset_index(drop=True).sort_values(list(values), ascending=False, kind="stable").index

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
-from interp.report.cells import and_p, ranked
+from interp.report.cells import and_p, descending
 from interp.report.drawing import require
 from interp.report.heads_frames import Verdict
 from interp.report.heatmap import Grid, Reason, missing, reach
@@ -214,7 +214,7 @@ def is_large(sweep: Swept, cells: pd.DataFrame) -> pd.Series:
 
 def strongest_first(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells by the size of their effects; then, by their estimates, those that have none."""
-    return ranked(cells, "size", *([cells["estimate"].abs()] if "estimate" in cells else []))
+    return descending(cells, "size", *([cells["estimate"].abs()] if "estimate" in cells else []))
 
 
 def cell_names(frame: pd.DataFrame, labels: Iterable[str], tokens: Tokens | None = None) -> list[str]:

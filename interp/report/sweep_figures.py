@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.dots import Dots, dots_figure, series
+from interp.report.dots import Dots, dots_figure, found_or_not, series
 from interp.report.drawing import LINE, Figure, despined, require, short
 from interp.report.sweep_cells import FOUND, GROWING, LARGE, PATH, Swept, panel, strongest_first, swept
 from interp.report.sweep_sentences import done, scale, task_name
@@ -57,15 +57,10 @@ def strongest(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     shown = swept(result, tokens)
     single = len(shown.labels) == 1 and len(shown.cells) <= _MOST_BARS
     cells = shown.cells if single else strongest_first(shown.cells).head(_MOST_BARS)
-    large = cells["found"] == LARGE
-    named = {FOUND[LARGE].name: large, "not beyond it, or small": ~large} if shown.tested else {"": ~large}
-    drawn = {
-        name: series(cells.where(which), "shown", "shown_low", "shown_high")
-        for name, which in named.items()
-        if which.any()
-    }
-    looks = {name: {"marker": "o", "color": LINE} for name in drawn}
-    looks.get("not beyond it, or small", {})["markerfacecolor"] = "white"
+    large, names = cells["found"] == LARGE, (FOUND[LARGE].name, "not beyond it, or small")
+    if not shown.tested:
+        large, names = large | True, ("", "")
+    drawn, looks = found_or_not(series(cells, "shown", "shown_low", "shown_high"), large, names)
     dots = Dots(
         cells["name"].tolist(),
         drawn,
