@@ -12,22 +12,20 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from interp.errors import InputError
-from interp.report.dots import Dots, dots_figure, series
+from interp.report.cells import capital
+from interp.report.dots import Dots, dots_figure, found_or_not, series
 from interp.report.drawing import LINE, Draws, Figure, chosen, despined, require, short, wrapped_title
 from interp.report.heads_frames import Verdict
 from interp.report.heatmap import Grid, grid_of_heads
-from interp.report.probes_words import (
+from interp.report.probes_sentences import (
     CONTROL_NAMES,
     ENCODES,
     VERDICTS,
-    capital,
     cell_kind,
     cell_name,
-    has_heads,
     measure_of,
     ranked,
     scale_of,
-    sites_of,
     spoken,
 )
 
@@ -61,7 +59,27 @@ def probes(result: Any) -> Figure:
     Raises:
         InputError: It is something else, has no cell, or several sites.
     """
-    return cells_beside_controls(_checked(result, "probes"))
+    _require_one_site(result, "probes")
+    shown, low, names = beside(result), _lowest(result), _measured(result)
+    score = series(shown, "score", "low", "high").clip(lower=low)
+    labels = ("score, encodes", "score, not shown to encode")
+    drawn, looks = found_or_not(score, shown["verdict"] == ENCODES, labels, markersize=8, zorder=4)
+    away = dict.fromkeys(drawn, 0.0)
+    for name, place in zip(names, np.linspace(-_SPREAD, _SPREAD, len(names)), strict=True):
+        label, (colour, marker, _) = CONTROL_NAMES[name], _STYLES[name]
+        drawn[label] = pd.DataFrame({"estimate": shown[name].clip(lower=low), "low": np.nan, "high": np.nan})
+        looks[label], away[label] = {"color": colour, "marker": marker}, float(place)
+    n_cells, kind = len(result.cells), cell_kind(result)
+    which_cells = f"the best {len(shown)} of {n_cells:,} {kind}s" if len(shown) < n_cells else "scores"
+    title = f"{_subject(result)}: {which_cells} beside the controls"
+    rows = [spoken(result, row) for _, row in shown.iterrows()]
+    label = f"{_scores(result)}; lines are 95 % intervals"
+    figure = dots_figure(Dots(rows, drawn, label, title, None, looks=looks, away=away))
+    ax = figure.axes[0]
+    for row in range(0, len(shown), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0, linewidth=0)
+    ax.set_xlim(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low))
+    return figure
 
 
 def probe_map(result: Any, measure: Measure = "score") -> Figure:
@@ -74,32 +92,34 @@ def probe_map(result: Any, measure: Measure = "score") -> Figure:
     Raises:
         InputError: It is something else, has no cell, several sites, or cells that are no layers; an unknown measure.
     """
-    result, column = _checked(result, "probe_map"), chosen("measure", measure, get_args(Measure))
+    _require_one_site(result, "probe_map")
+    column, score = chosen("measure", measure, get_args(Measure)), measure_of(result).title
     if "layer" not in result.cells:
         raise InputError(
             f"probe_map: expected cells by layer, got {result.provenance['site']} alone; draw "
             "interp.plots.probes(result)"
         )
-    return heatmap(result, column) if has_heads(result) else curve(result, column)
+    if cell_kind(result) != "head":
+        return _curve(result, column)
+    start = f"the majority's {scale_of(result, column)[0]:.2f}" if column == "score" else "0"
+    label = score if column == "score" else f"selectivity, of {score}"
+    title = f"{short(_subject(result), _LONGEST_TITLE)}\n{label} (colour from {start} up)"
+    return map_of_heads(result, column).figure(title, label)
 
 
-def _checked(result: Any, what: str) -> Any:
+def _require_one_site(result: Any, what: str) -> None:
     require(result, ("cells", "words", "provenance"), what, "interp.probe")
-    sites = sites_of(result)
+    sites = list(result.cells["site"].unique())
     if len(sites) > 1:
         raise InputError(
             f"{what}: a figure shows one site, got {', '.join(sites)}; choose one: result.at({sites[0]!r})"
         )
-    return result
 
 
 def figures(result: Any) -> Draws:
     """What draws every figure, by its name; of a single cell only what stands beside it."""
-    draws = {"controls": partial(cells_beside_controls, result)}
-    if len(result.cells) > 1:
-        draw = heatmap if has_heads(result) else curve
-        draws |= {column: partial(draw, result, column) for column in ("score", "selectivity")}
-    return draws
+    maps = {column: partial(probe_map, result, column) for column in get_args(Measure)}
+    return {"controls": partial(probes, result), **(maps if len(result.cells) > 1 else {})}
 
 
 def map_of_heads(result: Any, column: str) -> Grid:
@@ -142,46 +162,10 @@ def _said(result: Any, row: pd.Series, column: str, mark: str) -> str:
 
 def beside(result: Any) -> pd.DataFrame:
     """The cells that are shown beside their controls: the best heads, or all layers in their order."""
-    return ranked(result.cells).head(MOST_CELLS) if has_heads(result) else result.cells
+    return ranked(result.cells).head(MOST_CELLS) if cell_kind(result) == "head" else result.cells
 
 
-def heatmap(result: Any, column: str) -> Figure:
-    """``score`` or ``selectivity`` of all heads, layers down and heads across."""
-    start, label = scale_of(result, column)[0], measure_of(result).title
-    since = f"the majority's {start:.2f}" if column == "score" else "0"
-    label = label if column == "score" else f"selectivity, of {label}"
-    title = f"{short(_subject(result), _LONGEST_TITLE)}\n{label} (colour from {since} up)"
-    return map_of_heads(result, column).figure(title, label)
-
-
-def cells_beside_controls(result: Any) -> Figure:
-    """The best heads, or all layers in their order: dots with 95 % intervals, and the controls' marks around them."""
-    shown, low, names = beside(result), _lowest(result), _measured(result)
-    score = series(shown, "score", "low", "high").clip(lower=low)
-    encodes = shown["verdict"] == ENCODES
-    drawn, looks, away = {}, {}, {}
-    for which, fill, label in ((encodes, LINE, "score, encodes"), (~encodes, "white", "score, not shown to encode")):
-        if which.any():
-            drawn[label], away[label] = score.where(which), 0.0
-            looks[label] = {"color": LINE, "marker": "o", "markersize": 8, "markerfacecolor": fill, "zorder": 4}
-    for name, place in zip(names, np.linspace(-_SPREAD, _SPREAD, len(names)), strict=True):
-        label, (colour, marker, _) = CONTROL_NAMES[name], _STYLES[name]
-        drawn[label] = pd.DataFrame({"estimate": shown[name].clip(lower=low), "low": np.nan, "high": np.nan})
-        looks[label], away[label] = {"color": colour, "marker": marker}, float(place)
-    n_cells, kind = len(result.cells), cell_kind(result)
-    which_cells = f"the best {len(shown)} of {n_cells:,} {kind}s" if len(shown) < n_cells else "scores"
-    title = f"{_subject(result)}: {which_cells} beside the controls"
-    rows = [spoken(result, row) for _, row in shown.iterrows()]
-    label = f"{_scores(result)}; lines are 95 % intervals"
-    figure = dots_figure(Dots(rows, drawn, label, title, None, looks=looks, away=away))
-    ax = figure.axes[0]
-    for row in range(0, len(shown), 2):
-        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0, linewidth=0)
-    ax.set_xlim(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low))
-    return figure
-
-
-def curve(result: Any, column: str) -> Figure:
+def _curve(result: Any, column: str) -> Figure:
     """A column of all layers with its 95 % interval: ``score``, with the controls as lines, or ``selectivity``."""
     figure = Figure(figsize=(6.6, 4.2), dpi=150, layout="constrained")
     ax, layers = figure.subplots(), result.cells["layer"]

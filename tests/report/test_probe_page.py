@@ -9,8 +9,7 @@ from html_page import Page
 from synthetic_probes import HOSTILE, probing, with_cell
 
 from interp.report.html import as_page
-from interp.report.probes import page_of
-from interp.report.probes_words import asked
+from interp.report.probes import asked, page_of
 
 THREE = {(1, 2): "encodes", (0, 1): "undecided"}
 
