@@ -9,6 +9,7 @@ from interp.report.cells import capital
 from interp.report.facts import facts
 from interp.report.notebook import MOST_DRAWN
 from interp.report.reading import explained
+from interp.report.results.words import task_of
 from interp.report.sections import MOST_ROWS, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.sweep_cells import ALPHA, FOUND, GROWING, MINIMUM, Swept, panel, strongest_first, swept
 from interp.report.tables import Column, columns_of
@@ -62,7 +63,7 @@ def _asked(shown: Swept) -> list[tuple[str, str]]:
     how = shown.provenance
     return facts(
         how,
-        ("Task", f"{sentences.task_name(shown)} ({sentences.evidence(shown)})"),
+        ("Task", f"{task_of(how)} ({sentences.evidence(shown)})"),
         ("Phenomenon", how.get("question", "")),
         ("Left out", "; ".join(f"{name}: {n}" for name, n in how.get("dropped", {}).items())),
         ("Coverage", "; ".join(f"{name}: {share:.0f} %" for name, share in how.get("coverage", {}).items())),

@@ -11,8 +11,9 @@ from matplotlib.ticker import MaxNLocator
 
 from interp.report.dots import Dots, dots_figure, found_or_not, series
 from interp.report.drawing import LINE, Figure, despined, require, short
+from interp.report.results.words import task_of
 from interp.report.sweep_cells import FOUND, GROWING, LARGE, PATH, Swept, panel, strongest_first, swept
-from interp.report.sweep_sentences import done, scale, task_name
+from interp.report.sweep_sentences import done, scale
 
 _MOST_BARS = 20
 _LONGEST_TITLE = 60
@@ -107,4 +108,4 @@ def _title(shown: Swept) -> str:
     n_asked = shown.provenance.get("n_asked")
     of = "" if n_asked is None else f" of {n_asked}"
     partial = "" if shown.complete else f"\nPARTIAL: {shown.n_measured}{of} examples"
-    return f"{short(task_name(shown), _LONGEST_TITLE)}\n{done(shown)}{partial}"
+    return f"{short(task_of(shown.provenance), _LONGEST_TITLE)}\n{done(shown)}{partial}"

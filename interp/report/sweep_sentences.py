@@ -12,8 +12,8 @@ import pandas as pd
 
 from interp.report import sweep_cells
 from interp.report.cells import capital, is_are
-from interp.report.heads_frames import shown_names
 from interp.report.heads_sentences import accuracy_clause
+from interp.report.results.words import task_of
 from interp.report.sweep_cells import Swept
 from interp.report.words import FEWEST_CLUSTERS, METRICS, MORE_CLUSTERS, change, counted, estimate, listed, p_value
 
@@ -63,15 +63,9 @@ def _doing(sweep: Swept) -> str:
     return _DOING.get(_kind(sweep), usual).format(site=sweep.provenance.get("site"))
 
 
-def task_name(sweep: Swept) -> str:
-    """The task's name for readers."""
-    name = str(sweep.provenance["task"])
-    return shown_names([name])[name]
-
-
 def title(sweep: Swept) -> str:
     """The page's title."""
-    return f"{'Activation patching' if sweep.patched else 'Ablation'}: {task_name(sweep)}"
+    return f"{'Activation patching' if sweep.patched else 'Ablation'}: {task_of(sweep.provenance)}"
 
 
 def scale(sweep: Swept) -> str:
