@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interp.cli import completing
 from interp.cli.exits import INTERRUPTED
 from interp.cli.generated import Fields
 from interp.cli.hints import after_collect, say_next
-from interp.cli.options import MEASURED, NOption, SeedOption, TreebankOption, UnequalOption, names_in
+from interp.cli.options import Drawn, names_in
 from interp.cli.running import Work, interrupted, seconds_since
 from interp.cli.saying import say
 from interp.errors import InputError, suggest
@@ -28,93 +27,63 @@ if TYPE_CHECKING:
     from interp.tasks.passages import CorpusPassages, Passage
 
 
-def collect(
-    site: Annotated[
-        list[str],
-        typer.Option(
-            help="Sites, separated by commas: z, resid_post, ...",
-            show_default=False,
-            metavar="NAMES",
-            autocompletion=completing.sites,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(help="Folder for the store: new, empty, or one to go on with.", show_default=False, metavar="DIR"),
-    ],
-    work: Annotated[Work, Fields(without=("out", "runs", "fresh"))],
-    data: TreebankOption = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="In place of --data, a task of `interp tasks`: the position that predicts.",
-            metavar="NAME",
-            autocompletion=completing.TASKS,
-        ),
-    ] = None,
-    layer: Annotated[
-        list[str] | None,
-        typer.Option(help="Layers, separated by commas.", show_default="all", metavar="NUMBERS"),
-    ] = None,
-    feature: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What is noted of each word, separated by commas: upos, number, feats:Tense, ...",
-            show_default="all that the treebank has, without feats:",
-            metavar="NAMES",
-        ),
-    ] = None,
-    pooling: Annotated[
-        Pooling,
-        typer.Option(
-            help="Of a word's tokens, the first, the last, or their mean.", metavar="NAME", rich_help_panel=MEASURED
-        ),
-    ] = "last",
-    context: Annotated[
-        Context | None,
-        typer.Option(
-            help="What is read at once: as much of a document as fits, or a sentence.",
-            show_default="document",
-            metavar="NAME",
-            rich_help_panel=MEASURED,
-        ),
-    ] = None,
-    window: Annotated[
-        int,
-        typer.Option(
-            help="Most tokens of a document that are read at once.", min=2, metavar="N", rich_help_panel=MEASURED
-        ),
-    ] = 512,
-    n: NOption = None,
-    unequal_lengths: UnequalOption = False,
-    seed: SeedOption = 0,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Collected(Drawn):
+    """What is stored of which words.
+
+    Attributes:
+        site: Sites, separated by commas: z, resid_post, ...
+        out: Folder for the store: new, empty, or one to go on with.
+        data: A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.
+        task: In place of --data, a task of `interp tasks`: the position that predicts.
+        layer: Layers, separated by commas; None for all.
+        feature: What is noted of each word, separated by commas, as upos, number or feats:Tense; None for all that the
+            treebank has, without feats:.
+        pooling: Of a word's tokens, the first, the last, or their mean.
+        context: What is read at once: as much of a document as fits, or a sentence; None for document.
+        window: Most tokens of a document that are read at once.
+        seed: Seed of every random draw.
+    """
+
+    site: list[str]
+    out: Path
+    data: list[str] | None = None
+    task: str | None = None
+    layer: list[str] | None = None
+    feature: list[str] | None = None
+    pooling: Pooling = "last"
+    context: Context | None = None
+    window: int = 512
+    seed: int = 0
+
+
+def collect(of: Collected, work: Annotated[Work, Fields(without=("out", "runs", "fresh"))]) -> None:
     """What does the model hold at every word? Stored for probes; asked again after an interrupt, it goes on."""
     from interp.report.folder import FOLDER, absolute, check_place
     from interp.runs.collecting import require_usable
 
-    folder = absolute(out, FOLDER)
+    folder = absolute(of.out, FOLDER)
     require_usable(folder)
     check_place(folder)
-    if (data is None) == (task is None):
-        raise InputError(f"expected either --data or --task, got {'neither' if data is None else 'both'}")
-    of_tasks: dict[str, object] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
-    of_data: dict[str, object] = {"--feature": feature, "--context": context}
-    of, others = ("--task", of_data) if data is None else ("--data", of_tasks)
+    if (of.data is None) == (of.task is None):
+        raise InputError(f"expected either --data or --task, got {'neither' if of.data is None else 'both'}")
+    of_tasks: dict[str, object] = {"--n": of.n, "--unequal-lengths": of.unequal_lengths or None}
+    of_data: dict[str, object] = {"--feature": of.feature, "--context": of.context}
+    beside, others = ("--task", of_data) if of.data is None else ("--data", of_tasks)
     for name, value in others.items():
         if value is not None:
-            raise InputError(f"{name}: expected none beside {of}, got {value!r}; leave it out")
+            raise InputError(f"{name}: expected none beside {beside}, got {value!r}; leave it out")
     who = work.who()
-    names = _site_names(site)
-    corpus, features = _read(data, feature)
+    names = _site_names(of.site)
+    corpus, features = _read(of.data, of.feature)
     loaded = work.load()
-    sites = _sites(names, layer, loaded.cfg.n_layers)
+    sites = _sites(names, of.layer, loaded.cfg.n_layers)
     if corpus is None:
-        source = _of_task(loaded, str(task), n=n, seed=seed, unequal_lengths=unequal_lengths)
+        source = _of_task(loaded, str(of.task), n=of.n, seed=of.seed, unequal_lengths=of.unequal_lengths)
     else:
-        source = _of_corpus(loaded, corpus, features, context or "document", window)
-    store = _collected(loaded, source, sites, folder, pooling=pooling, executor=who)
-    _show(store, source, work, out)
+        source = _of_corpus(loaded, corpus, features, of.context or "document", of.window)
+    store = _collected(loaded, source, sites, folder, pooling=of.pooling, executor=who)
+    _show(store, source, work, of.out)
 
 
 def verify(

@@ -1,13 +1,11 @@
 """``interp attend``: which heads look from word to related word in treebanks, more than position explains."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from interp.cli.generated import Fields
-from interp.cli.hints import after_attend, say_next
-from interp.cli.options import MEASURED, names_in
+from interp.cli.hints import Next, after_attend
+from interp.cli.options import names_in
 from interp.cli.running import Work, measuring
 from interp.errors import InputError, TaskError
 from interp.options import AttendOptions, Excluded
@@ -19,78 +17,54 @@ if TYPE_CHECKING:
 _COUNTED = ("data", "n_documents", "n_clusters", "n_sentences", "n_words", "attention_dir")
 
 
-def attend(
-    data: Annotated[
-        list[str],
-        typer.Option(
-            help="A treebank in CoNLL-U, or hub:NAME:CONFIG:SPLIT; repeat it for several.",
-            show_default=False,
-            metavar="FILE",
-        ),
-    ],
-    asked: Annotated[AttendOptions, Fields(without=("exclude",))],
-    work: Work,
-    relation: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Relations, separated by commas: labels such as nsubj, coref, coref:pronoun, pos:NOUN, entity:person.",
-            show_default="every label without its subtypes, and coref",
-            metavar="NAMES",
-        ),
-    ] = None,
-    choose_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another treebank, on which one head of each relation and direction is chosen, and its baseline; only "
-            "these are tested.",
-            show_default="every head is tested, halves of the documents choose baselines",
-            metavar="FILE",
-            rich_help_panel=MEASURED,
-        ),
-    ] = None,
-    include_special: Annotated[
-        bool,
-        typer.Option(
-            "--include-special",
-            help="Tokens of no word, such as BOS, may be what a head looks at most.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = False,
-    include_self: Annotated[
-        bool,
-        typer.Option(
-            "--include-self", help="The word that looks may be what it looks at most.", rich_help_panel=MEASURED
-        ),
-    ] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Treebanks:
+    """What is counted in which treebanks.
+
+    Attributes:
+        data: A treebank in CoNLL-U, or hub:NAME:CONFIG:SPLIT; repeat it for several.
+        relation: Relations, separated by commas: labels such as nsubj, coref, coref:pronoun, pos:NOUN, entity:person;
+            None for every label without its subtypes, and coref.
+        choose_on: Another treebank, on which one head of each relation and direction is chosen, and its baseline; only
+            these are tested; None for all heads, where halves of the documents choose baselines.
+        include_special: Tokens of no word, such as BOS, may be what a head looks at most.
+        include_self: The word that looks may be what it looks at most.
+    """
+
+    data: list[str]
+    relation: list[str] | None = None
+    choose_on: list[str] | None = None
+    include_special: bool = False
+    include_self: bool = False
+
+
+def attend(of: Treebanks, asked: Annotated[AttendOptions, Fields(without=("exclude",))], work: Work) -> None:
     """Which heads look along which relation of real text? Against the best rule without attention, both ways."""
     run = work.run()
-    names = names_in(relation)
-    corpus, chooser = _read(data, choose_on or [], names)
+    names = names_in(of.relation)
+    corpus, chooser = _read(of.data, of.choose_on or [], names)
     from interp.cli.loading import can_be_asked
-    from interp.cli.terminal import print_json
     from interp.methods.relations.attend import attend as measure
     from interp.methods.relations.examples import relation_maps
     from interp.report.relations_sentences import leading
-    from interp.report.sections import page_of
 
     loaded = work.load()
-    kept_out: list[Excluded] = [] if include_special else ["special"]
-    kept_out += [] if include_self else ["self"]
+    kept_out: list[Excluded] = [] if of.include_special else ["special"]
+    kept_out += [] if of.include_self else ["self"]
     with measuring("attend") as progress:
         options = replace(asked, exclude=kept_out)
         result = measure(loaded, corpus, names, options, choose_on=chooser, progress=progress, run=run)
-    files = {"data": data, **({"choose_on": choose_on} if choose_on else {})}
+    files = {"data": of.data, **({"choose_on": of.choose_on} if of.choose_on else {})}
     result = replace(result, provenance={**result.provenance, **files})
-    pictured = result if work.out is None else replace(result, maps=relation_maps(loaded, corpus, result))
-    folder = work.save(pictured)
-    if work.as_json:
-        print_json({**_numbers(result), **work.left(folder)})
-        return
-    work.tell(page_of(result), folder)
-    found = leading(result.cells)
-    first = "" if found.empty else str(found["relation"].iloc[0])
-    say_next(after_attend(_pairs_of(data[0], first, loaded), work.model, can_be_asked(loaded)))
+    if work.out is not None:
+        result = replace(result, maps=relation_maps(loaded, corpus, result))
+
+    def hint() -> Next:
+        found = leading(result.cells)
+        first = "" if found.empty else str(found["relation"].iloc[0])
+        return after_attend(_pairs_of(of.data[0], first, loaded), work.model, can_be_asked(loaded))
+
+    work.answer(result, lambda: _numbers(result), hint)
 
 
 def _numbers(result: "RelationResult") -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """``interp calibrate``: how often verdicts are right, on models whose truth is known."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from interp.cli.generated import Fields
-from interp.cli.hints import after_looking, say_next
-from interp.cli.options import MEASURED, SeedOption
+from interp.cli.hints import after_looking
+from interp.cli.options import MEASURED, no_larger_seed
 from interp.cli.running import Work, measuring
 from interp.errors import InputError
 
@@ -29,7 +29,12 @@ def calibrate(
     heads: Annotated[
         int | None, typer.Option(help="Heads of a layer; with --layers.", min=1, show_default="4 to 8", metavar="N")
     ] = None,
-    seed: SeedOption = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Seed of every random draw.", min=0, callback=no_larger_seed, metavar="N", rich_help_panel=MEASURED
+        ),
+    ] = 0,
 ) -> None:
     """How often are verdicts wrong? `interp heads` on models of known truth: heads planted by hand, and none."""
     if (layers is None) != (heads is None):
@@ -41,18 +46,16 @@ def calibrate(
     from interp.calibration.calibrate import calibrate as measure
     from interp.calibration.drawing import STANDARD
     from interp.calibration.planted import Shape
-    from interp.cli.terminal import print_json, records
-    from interp.report.sections import page_of
+    from interp.cli.terminal import records
 
     torch.set_num_threads(1)
     shape = None if layers is None or heads is None else Shape(layers, heads)
     with measuring("models") as progress:
         units = STANDARD.n if n is None else n
         found = measure(QUICK if quick else FULL, n=units, shape=shape, seed=seed, progress=progress, run=run)
-    folder = work.save(found)
-    if work.as_json:
+
+    def numbers() -> dict[str, Any]:
         rates = {name: records(getattr(found, name)) for name in _RATES}
-        print_json({**work.left(folder), "family_wise_error": rates["false_discoveries"][0], **rates})
-        return
-    work.tell(page_of(found), folder)
-    say_next(after_looking(None))
+        return {"family_wise_error": rates["false_discoveries"][0], **rates}
+
+    work.answer(found, numbers, lambda: after_looking(None))

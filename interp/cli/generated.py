@@ -2,13 +2,14 @@
 
 1. A parameter of a command's function whose type is a dataclass stands for all of its fields, an option each.
 2. An option's help is the field's text under ``Attributes`` in the class's docstring; ``None for X`` says what help
-   shows as the default. A field with several values is a list with commas; ``--head`` and ``--layer`` are repeated.
+   shows as the default. A field with several values is a list with commas; ``--head``, ``--layer``
+   and what is a ``list`` are repeated.
 3. The function is called with the dataclass made of what was typed.
 """
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
@@ -32,18 +33,25 @@ from interp.cli.options import (
 
 FLAGS = {"memory_budget": "--memory", "heads": "--head", "layers": "--layer", "as_json": "--json"}
 PANELS = {
-    ASKED: ("model", "components", "site", "by", "layers", "heads", "at", "direction"),
-    LEFT: ("out", "runs", "fresh", "as_json"),
-    MACHINE: ("device", "dtype", "memory_budget", "threads", "processes", "executor", "address", "gpus"),
+    ASKED: (
+        *("task", "data", "store", "feature", "relation", "model", "sibling", "components", "site", "by", "layer"),
+        *("layers", "heads", "at", "direction", "prompts", "tokens"),
+    ),
+    LEFT: ("out", "runs", "fresh", "cards", "as_json"),
+    MACHINE: (
+        *("device", "dtype", "memory_budget", "threads", "processes", "executor", "address", "gpus"),
+        *("hardware", "devices"),
+    ),
 }
 """Under which heading fields stand; all others say how it is measured."""
 COMPLETED = {
     **{"model": completing.models, "device": completing.DEVICES, "dtype": completing.DTYPES},
-    **{"site": completing.sites, "by": completing.AXES},
+    **{"site": completing.sites, "by": completing.AXES, "task": completing.TASKS, "sibling": completing.models},
+    **{"hardware": completing.HARDWARE},
 }
 LEAST = {
     **{"n": 1, "seed": 0, "draws": 1, "layers": 0, "cv": 2, "min_examples": 1, "max_window": 2, "max_units": 1},
-    **{"threads": 1, "processes": 1, "gpus": 0},
+    **{"threads": 1, "processes": 1, "gpus": 0, "devices": 1, "prompts": 1, "tokens": 1, "window": 2},
 }
 TYPED = {
     "heads": " Layer and head are counted from 0, as in 2.1; repeat it for several.",
@@ -54,9 +62,11 @@ TYPED = {
 CHECKED = {"seed": no_larger_seed, "threads": no_more_than_cpus}
 PARSED: dict[str, tuple[Callable[[str], Any], str]] = {
     **{"memory_budget": (bytes_of, "SIZE"), "top": (number, "N"), "audit": (number, "N")},
-    **{"claims": (Path, "FILE"), "out": (Path, "DIR"), "runs": (Path, "DIR")},
+    **{"claims": (Path, "FILE"), "out": (Path, "DIR"), "runs": (Path, "DIR"), "store": (Path, "DIR")},
 }
 """What is read of a field's text, and what help calls it."""
+REPEATED = {"data": "FILE", "choose_on": "FILE", "task": "NAME", "sibling": "NAME", "layer": "NUMBERS"}
+"""What help calls the texts of a ``list``; others are lists of names, with commas."""
 PYTHON = re.compile(r"; in Python [^.;]*|``")
 """What help leaves out of a docstring."""
 
@@ -129,12 +139,12 @@ def _option(field: "Field[Any]", hint: Any, text: str, shown: str, *, required: 
         help=text + TYPED.get(name, ""),
         metavar=metavar,
         callback=CHECKED.get(name),
-        show_default=shown or default is not None,
+        show_default=shown or default not in (None, MISSING),
         rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), MEASURED),
         autocompletion=COMPLETED.get(name),
         **more,
     )
-    default = Parameter.empty if required else default
+    default = Parameter.empty if required or default is MISSING else default
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
 
 
@@ -148,6 +158,8 @@ def _kind(name: str, hint: Any) -> tuple[Any, str | None]:
         return list[int] | None, "N"
     if plain is bool:
         return bool, None
+    if get_origin(plain) is list:
+        return hint, REPEATED.get(name, "NAMES")
     kind, metavar = (str, "NAMES") if _several(hint) else (plain, {int: "N", float: "X"}.get(plain, "NAME"))
     return (kind | None if NoneType in parts else kind), metavar
 

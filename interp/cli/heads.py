@@ -1,15 +1,15 @@
 """``interp heads`` and ``interp head``: which attention heads track what, and all that can be said of one."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interp.cli import completing
 from interp.cli.generated import Fields
-from interp.cli.hints import after_head, after_heads, say_next
-from interp.cli.options import LEFT, MEASURED, TasksOption, UnequalOption
+from interp.cli.hints import after_head, after_heads
+from interp.cli.options import Tasks
 from interp.cli.running import Work, measuring, typed
 from interp.errors import InputError
 from interp.options import CardOptions, HeadsOptions
@@ -24,37 +24,24 @@ _STRONGEST = 10
 """Paths of a task, into a head and from it, that the JSON of its card has."""
 
 
-def heads(
-    asked: HeadsOptions,
-    work: Annotated[Work, Fields(required=("out",))],
-    task: TasksOption = None,
-    unequal_lengths: UnequalOption = False,
-    choose: Annotated[
-        bool,
-        typer.Option(
-            "--choose",
-            help="Choose heads on other items first (the split `select` of generated tasks): nothing is shown of the "
-            "others.",
-            rich_help_panel=MEASURED,
-        ),
-    ] = False,
-    sibling: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A model of another seed of the same training, judged as well: do verdicts replicate? Repeat it for "
-            "several.",
-            show_default=False,
-            metavar="NAME",
-            autocompletion=completing.models,
-        ),
-    ] = None,
-    cards: Annotated[
-        bool,
-        typer.Option(
-            help="A page for each head of which something is found, as of `interp head`.", rich_help_panel=LEFT
-        ),
-    ] = True,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Judged(Tasks):
+    """What is judged.
+
+    Attributes:
+        choose: Choose heads on other items first (the split `select` of generated tasks): nothing is shown of the
+            others.
+        sibling: A model of another seed of the same training, judged as well: do verdicts replicate? Repeat it for
+            several.
+        cards: A page for each head of which something is found, as of `interp head`.
+    """
+
+    choose: bool = False
+    sibling: list[str] | None = None
+    cards: bool = True
+
+
+def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))], on: Judged) -> None:
     """Which heads track what? Every head's evidence, a verdict on each head and task, and a page.
 
     Attention is held against its toughest baseline, two kinds of ablation against
@@ -64,41 +51,43 @@ def heads(
     """
     run = work.run()
     from interp.cli.loading import load_tasks
-    from interp.cli.terminal import print_json, records
+    from interp.cli.terminal import records
     from interp.methods import dossier
     from interp.methods.task_arguments import with_left_out
-    from interp.report.sections import page_of
+    from interp.report.heads import page_of
 
-    names = list(dict.fromkeys(task or generated_tasks()))
+    names = list(dict.fromkeys(on.task or generated_tasks()))
     loaded = work.load()
-    how: Any = {"n": asked.n, "seed": asked.seed, "unequal_lengths": unequal_lengths}
+    how: Any = {"n": asked.n, "seed": asked.seed, "unequal_lengths": on.unequal_lengths}
     tasks, left_out = load_tasks(names, loaded, **how)
     chosen: dict[str, Any] = {}
-    if choose:
+    if on.choose:
         chosen["choose_on"], without = load_tasks(_with_splits(tasks), loaded, **how, split="select")
         left_out |= without
         tasks = [each for each in tasks if each.name not in without]
-    siblings = [work.load(name) for name in sibling or ()]
+    siblings = [work.load(name) for name in on.sibling or ()]
     with measuring("heads") as progress:
         more: Any = {"siblings": siblings, **chosen, "progress": progress, "run": run}
         report = with_left_out(dossier.heads(loaded, tasks, replace(asked, n=None), **more), left_out)
     pages: dict[str, str] = {}
-    try:
-        pages = _card_pages(loaded, tasks, report, run) if cards else {}
-    finally:  # whatever became of the cards
-        folder = work.save(report, cards=pages)
-    if work.as_json:
+    if on.cards:
+        try:
+            pages = _card_pages(loaded, tasks, report, run)
+        except BaseException:  # whatever became of the cards, the report is there
+            if work.out is not None:
+                report.save(work.out, command=typed())
+            raise
+
+    def numbers() -> dict[str, Any]:
         verdicts = report.summary()[["layer", "head", "task", "verdict", "reason", "partners"]]
         tables = {"verdicts": verdicts, "tasks": report.tasks, "replication": report.replication}
-        answer = {name: records(frame) for name, frame in tables.items()}
-        print_json(
-            {**work.left(folder), **answer, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
-        )
-        return
-    work.tell(page_of(report), folder)
+        found = {name: records(frame) for name, frame in tables.items()}
+        return {**found, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
+
     drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
-    again = ["--unequal-lengths"] * unequal_lengths + ["--choose"] * choose + asked_again(asked)
-    say_next(after_heads(report, work.model, drawn, again))
+    again = ["--unequal-lengths"] * on.unequal_lengths + ["--choose"] * on.choose + asked_again(asked)
+    hint = partial(after_heads, report, work.model, drawn, again)
+    work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
 
 def asked_again(asked: HeadsOptions) -> list[str]:
@@ -115,8 +104,7 @@ def head(
     name: Annotated[str, typer.Argument(help="Layer and head, both from 0, such as 2.1.", metavar="LAYER.HEAD")],
     asked: CardOptions,
     work: Work,
-    task: TasksOption = None,
-    unequal_lengths: UnequalOption = False,
+    on: Tasks,
 ) -> None:
     """What does this head do? Its verdicts, kinds of ablation, halves, values, words, direct paths and circuits."""
     from interp.methods import head_card
@@ -125,24 +113,18 @@ def head(
     parse_head(name)  # before anything is loaded
     run = work.run()
     from interp.cli.loading import load_tasks
-    from interp.cli.terminal import print_json
     from interp.methods.task_arguments import with_left_out
-    from interp.report.sections import page_of
 
     loaded = work.load()
     which = as_head(loaded, name)
-    names = list(dict.fromkeys(task or generated_tasks()))
-    tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, unequal_lengths=unequal_lengths)
+    names = list(dict.fromkeys(on.task or generated_tasks()))
+    tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, unequal_lengths=on.unequal_lengths)
     with measuring("head") as progress:
         found = head_card.head_card(loaded, which, tasks, options=replace(asked, n=None), progress=progress, run=run)
     card = with_left_out(found, left_out)
-    folder = work.save(card)
-    if work.as_json:
-        print_json({"head": card.name, **work.left(folder), **_numbers(card)})
-        return
-    work.tell(page_of(card), folder)
     first = next((each for each in tasks if each.name in set(card.tasks["task"])), tasks[0])
-    say_next(after_head(card.name, first, work.model, folder is not None))
+    hint = partial(after_head, card.name, first, work.model, work.out is not None)
+    work.answer(card, lambda: {"head": card.name, **_numbers(card)}, hint)
 
 
 def generated_tasks() -> list[str]:

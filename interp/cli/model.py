@@ -1,6 +1,7 @@
 """``interp model``: what a model is, what it would need, and a checkpoint of another library as a folder of our own."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from interp.cli import completing
 from interp.cli.generated import Fields
 from interp.cli.hints import after_looking, after_plan, say_next
-from interp.cli.options import MACHINE, NOption, UnequalOption
+from interp.cli.options import Drawn
 from interp.cli.running import Work, seconds_since
 from interp.cli.saying import say
 from interp.errors import InputError, LoadError
@@ -105,7 +106,30 @@ def convert(
     say_next(after_looking(str(destination), can_be_asked(model)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Planned(Drawn):
+    """What is planned for.
+
+    Attributes:
+        model: In place of a preset: a folder or checkpoint file, a hub name, or an embedded model. Its weights are not
+            read.
+        task: With --model: the sweep is on this task of `interp tasks`.
+        hardware: cpu (measured now), a100, h100 or h200.
+        devices: How many hold the layers between them; they add memory, not speed. interp computes on one.
+        prompts: Prompts of the head sweep; None for 16, or --task's.
+        tokens: Tokens of each, special tokens included; None for 20, or --task's longest.
+    """
+
+    model: str | None = None
+    task: str | None = None
+    hardware: str = "cpu"
+    devices: int = 1
+    prompts: int | None = None
+    tokens: int | None = None
+
+
 def plan(
+    of: Planned,
     work: Annotated[Work, Fields(only=("dtype", "threads", "as_json"))],
     preset: Annotated[
         str | None,
@@ -116,88 +140,40 @@ def plan(
             autocompletion=completing.PRESETS,
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="In place of a preset: a folder or checkpoint file, a hub name, or an embedded model. Its weights are "
-            "not read.",
-            show_default=False,
-            metavar="NAME",
-            autocompletion=completing.models,
-        ),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="With --model: the sweep is on this task of `interp tasks`.",
-            show_default=False,
-            metavar="NAME",
-            autocompletion=completing.TASKS,
-        ),
-    ] = None,
-    n: NOption = None,
-    unequal_lengths: UnequalOption = False,
-    hardware: Annotated[
-        str,
-        typer.Option(
-            help="cpu (measured now), a100, h100 or h200.",
-            metavar="NAME",
-            autocompletion=completing.HARDWARE,
-            rich_help_panel=MACHINE,
-        ),
-    ] = "cpu",
-    devices: Annotated[
-        int,
-        typer.Option(
-            help="How many hold the layers between them; they add memory, not speed. interp computes on one.",
-            min=1,
-            metavar="N",
-            rich_help_panel=MACHINE,
-        ),
-    ] = 1,
-    prompts: Annotated[
-        int | None, typer.Option(help="Prompts of the head sweep.", min=1, show_default="16, or --task's", metavar="N")
-    ] = None,
-    tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens of each, special tokens included.", min=1, show_default="20, or --task's longest", metavar="N"
-        ),
-    ] = None,
 ) -> None:
     """What would a model need? Memory, operations and time of its weights, its cache and a full head ablation."""
     from interp.cli.terminal import print_json
     from interp.methods.plan import hardware_called
     from interp.methods.plan import plan as planned
 
-    config, tokenizer, published = _described(preset, model)
-    drawn: dict[str, Any] = {"--n": n, "--unequal-lengths": unequal_lengths or None}
-    n_prompts, n_tokens = _prompts(task, drawn, prompts, tokens, config, tokenizer)
+    config, tokenizer, published = _described(preset, of.model)
+    n_prompts, n_tokens = _prompts(of, config, tokenizer)
     how: Any = {"dtype": work.dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
-    found = planned(config, hardware_called(hardware, work.threads), devices=devices, **how)
+    found = planned(config, hardware_called(of.hardware, work.threads), devices=of.devices, **how)
     if work.as_json:
         facts = ("parameters", "bytes", "flops", "seconds", "hardware", "devices")
-        named = {"preset": preset} if model is None else {"model": model}
+        named = {"preset": preset} if of.model is None else {"model": of.model}
         print_json(named | {"prompts": n_prompts, "tokens": n_tokens} | {name: getattr(found, name) for name in facts})
         return
-    say(f"{model or preset}: {found.parameters:,} parameters{published}")
-    if devices > 1:
-        say(f"This model takes the memory of {devices} devices, over which interp does not divide a model yet.")
+    say(f"{of.model or preset}: {found.parameters:,} parameters{published}")
+    if of.devices > 1:
+        say(f"This model takes the memory of {of.devices} devices, over which interp does not divide a model yet.")
     say(f"on {found.devices} x {found.hardware} in {work.dtype}, {n_prompts} prompts of {n_tokens} tokens")
     for name, value in found.bytes.items():
         say(f"{_BYTES[name]:>36}: {value / 1e9:,.2f} GB")
     for name, value in found.flops.items():
         say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
 
-    if model is not None:
+    if of.model is not None:
         from interp.tasks.catalogue import carries_any
 
-        able = config.causal and (task is not None or carries_any(tokenizer, config.n_ctx))
+        able = config.causal and (of.task is not None or carries_any(tokenizer, config.n_ctx))
     else:
         able = str(preset).startswith("gpt2")
-    again = ["--dtype", work.dtype, *(["--n", str(n)] if n is not None else [])]
-    again += ["--unequal-lengths"] * unequal_lengths
-    say_next(after_plan(preset, model, task, asked=again) if able else after_looking(model, able=model is None))
+    again = ["--dtype", work.dtype, *(["--n", str(of.n)] if of.n is not None else [])]
+    again += ["--unequal-lengths"] * of.unequal_lengths
+    hint = after_plan(preset, of.model, of.task, asked=again) if able else after_looking(of.model, of.model is None)
+    say_next(hint)
 
 
 def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfig, Any, str]":
@@ -217,25 +193,23 @@ def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfi
     return found.config, None, f" (published: {found.published:,})"
 
 
-def _prompts(
-    task: str | None, drawn: dict[str, Any], prompts: int | None, tokens: int | None, config: Any, tokenizer: Any
-) -> tuple[int, int]:
+def _prompts(of: Planned, config: Any, tokenizer: Any) -> tuple[int, int]:
     """How many prompts there are, and how many tokens the longest has."""
-    if task is None:
-        for option in (name for name, value in drawn.items() if value is not None):
+    if of.task is None:
+        for option in ["--n"] * (of.n is not None) + ["--unequal-lengths"] * of.unequal_lengths:
             raise InputError(f"{option}: expected --task beside it, whose units it is of; add that, or give --prompts")
-        return prompts or 16, tokens or 20
-    if prompts is not None or tokens is not None:
+        return of.prompts or 16, of.tokens or 20
+    if of.prompts is not None or of.tokens is not None:
         raise InputError("--task: expected no --prompts or --tokens beside it, since it has its own; leave these out")
     if tokenizer is None:
         raise InputError(
-            f"--task {task}: expected --model with a tokenizer beside its config.json, which encodes the task, got "
+            f"--task {of.task}: expected --model with a tokenizer beside its config.json, which encodes the task, got "
             "none; give --prompts and --tokens in place of --task"
         )
     from interp.tasks.catalogue import load_task
 
-    how: Any = {"n": drawn["--n"], "unequal_lengths": bool(drawn["--unequal-lengths"])}
-    given = load_task(task, **how, tokenizer=tokenizer, n_ctx=config.n_ctx)
+    how: Any = {"n": of.n, "unequal_lengths": of.unequal_lengths}
+    given = load_task(of.task, **how, tokenizer=tokenizer, n_ctx=config.n_ctx)
     rows = [(each, end) for each in given.examples for end in each.continuations(given.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
 

@@ -1,12 +1,12 @@
-"""The options that several commands share, each with its help, and what reads their texts."""
+"""What several commands are asked, an option a field (``generated.py``), and what reads the texts of options."""
 
 import os
 import re
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 import typer
 
-from interp.cli import completing
 from interp.errors import InputError, shown
 
 ASKED, MEASURED = "What is asked", "How it is measured"
@@ -73,50 +73,45 @@ def require_no_layers(heads: Any, layers: Any) -> None:
         raise InputError(f"--head {named}: expected no --layer beside it, got {layers[0]}; leave that out")
 
 
-TaskOption = Annotated[
-    str, typer.Option("--task", help="A task of `interp tasks`.", metavar="NAME", autocompletion=completing.TASKS)
-]
-TasksOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--task",
-        help="A task of `interp tasks`; repeat it for several.",
-        show_default="all generated tasks",
-        metavar="NAME",
-        autocompletion=completing.TASKS,
-    ),
-]
-TreebankOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--data",
-        help="A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.",
-        show_default=False,
-        metavar="FILE",
-    ),
-]
-NOption = Annotated[
-    int | None,
-    typer.Option(
-        "--n",
-        help="Units to draw of each task.",
-        show_default="the task's own; a file is used whole",
-        min=1,
-        metavar="N",
-        rich_help_panel=MEASURED,
-    ),
-]
-SeedOption = Annotated[
-    int,
-    typer.Option(
-        help="Seed of every random draw.", min=0, callback=no_larger_seed, metavar="N", rich_help_panel=MEASURED
-    ),
-]
-UnequalOption = Annotated[
-    bool,
-    typer.Option(
-        "--unequal-lengths",
-        help="Keep pairs whose two prompts have different numbers of tokens.",
-        rich_help_panel=MEASURED,
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class Unequal:
+    """How the pairs of a task are chosen.
+
+    Attributes:
+        unequal_lengths: Keep pairs whose two prompts have different numbers of tokens.
+    """
+
+    unequal_lengths: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneTask(Unequal):
+    """What is measured on a task.
+
+    Attributes:
+        task: A task of `interp tasks`.
+    """
+
+    task: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks(Unequal):
+    """What is measured on several tasks.
+
+    Attributes:
+        task: A task of `interp tasks`; repeat it for several; None for all generated tasks.
+    """
+
+    task: list[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Unequal):
+    """What is drawn of a task.
+
+    Attributes:
+        n: Units to draw of the task; None for the task's own, of a file all.
+    """
+
+    n: int | None = None

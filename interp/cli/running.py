@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from interp.cli.hints import Next, say_next
 from interp.cli.saying import say, say_lines
 from interp.errors import InputError
 
@@ -116,31 +117,38 @@ class Work:
 
         return load_for_tasks(name or self.model, device=self.device, dtype=self.dtype, threads=self.threads)
 
-    def save(self, result: Any, page: "Page | None" = None, **more: Any) -> Path | None:
-        """Write the result's folder, where one is asked for; with the `page`, where it is made already."""
-        if self.out is None:
-            return None
-        if page is None:
-            return result.save(self.out, command=typed(), **more)
+    def answer(
+        self,
+        result: Any,
+        numbers: Callable[[], dict[str, Any]],
+        hint: Callable[[], Next] | None,
+        page: "Callable[[Any], Page] | None" = None,
+    ) -> None:
+        """Write the result's folder where one is asked for, and print what was found.
+
+        With ``--json`` that is one object: `numbers`, the folder and the page in it (null without ``--out``) and the
+        seconds. Else it is the page, which is made once (by `page`, or as any result's), and what one asks next.
+        """
+        from interp.cli.terminal import print_json, print_page
+
+        if self.out is None and self.as_json:
+            print_json({**numbers(), "folder": None, "page": None, "seconds": seconds_since(self.started)})
+            return
         from interp.report.folder import save
+        from interp.report.sections import page_of
 
-        return save(result, self.out, command=typed(), page=page)
-
-    def left(self, folder: Path | None) -> dict[str, Any]:
-        """What every JSON has: the folder and the page in it, null without --out, and the seconds."""
-        places = {"folder": folder, "page": None if folder is None else folder / PAGE}
-        return {
-            **{name: place and str(place) for name, place in places.items()},
-            "seconds": seconds_since(self.started),
-        }
-
-    def tell(self, page: "Page", folder: Path | None) -> None:
-        """Print what was found, and where its page is."""
-        from interp.cli.terminal import print_page
-
-        print_page(page)
+        made, folder = (page or page_of)(result), None
+        if self.out is not None:
+            folder = save(result, self.out, command=typed(), page=made)
+        if self.as_json:
+            places = {"folder": str(folder), "page": f"{folder}/{PAGE}"}
+            print_json({**numbers(), **places, "seconds": seconds_since(self.started)})
+            return
+        print_page(made)
         if folder is not None:
             say(f"{folder / PAGE}  ({seconds_since(self.started):.0f} s)")
+        if hint is not None:
+            say_next(hint())
 
 
 def typed() -> str:

@@ -8,8 +8,8 @@ import typer
 
 from interp.cli.exits import INTERRUPTED
 from interp.cli.generated import Fields
-from interp.cli.hints import after_sweep, say_next
-from interp.cli.options import TaskOption, UnequalOption, require_no_layers
+from interp.cli.hints import after_sweep
+from interp.cli.options import OneTask, require_no_layers
 from interp.cli.running import Work, give_back_freed_memory, interrupted, measuring
 from interp.cli.saying import say
 from interp.errors import InputError
@@ -22,12 +22,7 @@ _SHOWN = 10
 _HEADLINE = ("effect", "low", "high", "p_adjusted", "value", "accuracy_intervened", "status")
 
 
-def ablate(
-    task: TaskOption,
-    asked: Annotated[AblateOptions, Fields(without=("sets",))],
-    work: Work,
-    unequal_lengths: UnequalOption = False,
-) -> None:
+def ablate(on: OneTask, asked: Annotated[AblateOptions, Fields(without=("sets",))], work: Work) -> None:
     """What does a task lose without a head? Or without an MLP, a neuron, a site: each effect with its interval."""
     heads = ", ".join(f"{layer}.{head}" for layer, head in asked.heads or ())
     named = [f"--head {heads}"] * bool(heads) + [f"--components {asked.components}"] * (asked.components != "heads")
@@ -39,52 +34,37 @@ def ablate(
     run = work.run()
     from interp.methods.ablation import ablate as measure
 
-    _sweep("ablate", measure, task, asked, work, unequal_lengths=unequal_lengths, run=run)
+    _sweep(measure, on, asked, work, run)
 
 
-def patch(task: TaskOption, asked: PatchOptions, work: Work, unequal_lengths: UnequalOption = False) -> None:
+def patch(on: OneTask, asked: PatchOptions, work: Work) -> None:
     """Where does the answer travel? Activations patched between clean and corrupted prompts, cell by cell."""
     run = work.run()
     from interp.methods.patching import patch as measure
 
-    _sweep("patch", measure, task, asked, work, unequal_lengths=unequal_lengths, run=run)
+    _sweep(measure, on, asked, work, run)
 
 
-def _sweep(
-    name: str,
-    measure: Callable[..., Any],
-    task: str,
-    asked: SweepOptions,
-    work: Work,
-    *,
-    unequal_lengths: bool,
-    run: Any,
-) -> None:
+def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: Work, run: Any) -> None:
     """Measure, and say what was found; an interrupted sweep ends with its own exit code."""
     if asked.memory_budget is not None:
         give_back_freed_memory()
-    from interp.cli.terminal import print_json
     from interp.methods.task_arguments import as_predicted
     from interp.report.sweep import page_of
     from interp.report.sweep_cells import swept
 
     loaded = work.load()
     drawn: Any = {"n": asked.n, "seed": asked.seed, "metric": asked.metric}
-    given = as_predicted(task, loaded, **drawn, unequal_lengths=unequal_lengths)
-    with measuring(name) as progress:
+    given = as_predicted(on.task, loaded, **drawn, unequal_lengths=on.unequal_lengths)
+    with measuring(measure.__name__) as progress:
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)
         page = page_of(frames)
-    folder = work.save(result, page)
-    if work.as_json:
-        print_json({"task": task, **asked.asked(), **_numbers(frames), **work.left(folder)})
-    else:
-        work.tell(page, folder)
+    hint = (lambda: after_sweep(frames, given, work.model, asked.metric)) if frames.complete else None
+    work.answer(result, lambda: {"task": on.task, **asked.asked(), **_numbers(frames)}, hint, lambda _: page)
     if not frames.complete:
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)
-    if not work.as_json:
-        say_next(after_sweep(frames, given, work.model, asked.metric))
 
 
 def _numbers(frames: "Swept") -> dict[str, Any]:

@@ -36,7 +36,7 @@ def print_page(page: "Page") -> None:
     from interp.report.terminal import lines_of
 
     out = console(highlight=False)
-    for line in lines_of(page):
+    for line in lines_of(page, max(80, out.width) if out.is_terminal else 80):
         if isinstance(line, str):  # a sentence is one line, however long
             say(line)
         else:

@@ -11,14 +11,14 @@ from interp.report.sections import Facts, Page, Sentences, Table
 from interp.report.tables import rows_of
 from interp.report.words import legible
 
-MOST_ROWS, WIDTH, GAP = 10, 80, 2
+MOST_ROWS, GAP = 10, 2
 """Of a table; what is left out stands in the page."""
 
 
-def lines_of(page: Page) -> Iterator[str | RichTable]:
-    """Lines of text, and tables for a console of ``rich``."""
+def lines_of(page: Page, width: int = 80) -> Iterator[str | RichTable]:
+    """Lines of text, and tables for a console of ``rich``, of which the columns that fit into `width` are there."""
     yield page.title
-    yield from page.about
+    yield " · ".join(page.about)
     yield from page.cautions
     table = next((each for each in page.sections if isinstance(each, Table)), None)
     said = False
@@ -31,23 +31,23 @@ def lines_of(page: Page) -> Iterator[str | RichTable]:
         if isinstance(section, Facts) and not section.heading:  # of the sentences before
             yield from (f"{name}: {text}" for name, text in section.pairs)
         if section is table and table is not None:
-            yield _table(table)
+            yield _table(table, width)
     if not said and table is None:
         yield "nothing was found"
 
 
-def _table(section: Table) -> Any:
+def _table(section: Table, width: int) -> Any:
     n_shown = min(len(section.frame), MOST_ROWS)
     texts = [[legible(cell.text) for cell in row] for row in rows_of(section.frame.head(MOST_ROWS), section.columns)]
     titles = [column.title for column in section.columns]
     if n_shown < section.n:
-        titles[0] = f"{n_shown} of {section.n}"
-    # Headings fold between their words, numbers do not.
-    widths = [max(map(len, ["", *title.split(), *cells])) for title, *cells in zip(titles, *texts, strict=True)]
-    n_columns = max(1, sum(total <= WIDTH for total in accumulate(width + GAP for width in widths)))
+        titles[0] = f"{n_shown} of {section.n}".replace(" ", "\u00a0")
+    # Headings fold at their spaces, numbers do not.
+    widths = [max(map(len, ["", *title.split(" "), *cells])) for title, *cells in zip(titles, *texts, strict=True)]
+    n_columns = max(1, sum(total <= width for total in accumulate(each + GAP for each in widths)))
     table = RichTable(box=None, padding=(0, GAP, 0, 0))
-    for title, width in list(zip(titles, widths, strict=True))[:n_columns]:
-        table.add_column(title, justify="right" if table.columns else "left", width=width)
+    for title, each in list(zip(titles, widths, strict=True))[:n_columns]:
+        table.add_column(title, justify="right" if table.columns else "left", width=each)
     for row in texts:
         table.add_row(*(Text(cell) for cell in row[:n_columns]))
     return table

@@ -32,7 +32,7 @@ def test_one_head_prints_the_effect_its_interval_and_the_accuracy(calls, run):
     result = run(*ONE, "--replacement", "resample", "--n", 9)
     assert result.exit_code == 0, result.output
     text = result.stdout
-    assert text.startswith("Ablation: agreement\n30 units in 30 clusters, 30 examples\n")
+    assert text.startswith("Ablation: agreement\n30 units in 30 clusters, 30 examples · ")
     assert "- Resample ablation of one head by itself" in text
     assert "- Unablated: logit difference 4.15 logits [" in text
     assert "- Ablating head 0.1 costs 1.49 logits [1." in text
