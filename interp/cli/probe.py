@@ -93,8 +93,7 @@ def probe(
 def _numbers(result: "ProbeResult") -> dict[str, Any]:
     from interp.cli.terminal import records
     from interp.report.folder import plain
-    from interp.report.probes_sentences import cautions, summarise
-    from interp.report.probes_words import ranked
+    from interp.report.probes_sentences import cautions, ranked, summarise
 
     summary, cells = summarise(result), result.cells
     return {

@@ -50,7 +50,7 @@ def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: 
     if asked.memory_budget is not None:
         give_back_freed_memory()
     from interp.methods.task_arguments import as_predicted
-    from interp.report.sweep import page_of_swept
+    from interp.report.sweep import page_of
     from interp.report.sweep_cells import swept
 
     loaded = work.load()
@@ -59,7 +59,7 @@ def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: 
     with measuring(measure.__name__) as progress:
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)
-        page = page_of_swept(frames)
+        page = page_of(frames)
     hint = (lambda: after_sweep(frames, given, work.model, asked.metric)) if frames.complete else None
     work.answer(result, lambda: {"task": on.task, **asked.asked(), **_numbers(frames)}, hint, lambda _: page)
     if not frames.complete:

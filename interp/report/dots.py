@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.report.drawing import Figure, despined, short, style, wrapped_title
+from interp.report.drawing import LINE, Figure, despined, short, style, wrapped_title
 
-_LONGEST = 44
 _APART, _SPREAD = 0.15, 0.32
 """How far series stand from each other, and the first and the last at most from the middle of the row."""
 MOST_ROWS = 40
@@ -29,6 +28,7 @@ class Dots:
         looks: Of series that do not look as ``drawing.style`` has it, what ``Axes.plot`` takes.
         away: How far each series stands below the middle of its row; empty for all beside each other.
         missing: Why a row has no estimate, row by row; empty for ``not measured``.
+        longest: Characters of a row's name; an ellipsis stands for the rest.
     """
 
     rows: Sequence[str]
@@ -40,6 +40,7 @@ class Dots:
     looks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     away: Mapping[str, float] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    longest: int = 44
 
 
 def dots_figure(dots: Dots) -> Figure:
@@ -48,7 +49,9 @@ def dots_figure(dots: Dots) -> Figure:
     spread = min(_SPREAD, _APART * (n_series - 1) / 2)
     away = dots.away or dict(zip(dots.series, np.linspace(-spread, spread, n_series), strict=True))
     apart = max(0.27, 1.5 * max(map(abs, away.values())) if dots.away else 0.13 * n_series)
-    figure = Figure(figsize=(7.0, apart * n_rows + 1.7), dpi=150, layout="constrained")
+    names = [short(name, dots.longest) for name in dots.rows]
+    wide = 7.0 + 0.06 * max(0, max(map(len, names), default=0) - 44)
+    figure = Figure(figsize=(wide, apart * n_rows + 1.7), dpi=150, layout="constrained")
     ax = figure.subplots()
     if dots.origin is not None:
         if dots.ignored:
@@ -63,7 +66,7 @@ def dots_figure(dots: Dots) -> Figure:
     for row in np.flatnonzero(~known).tolist():
         why = dots.missing[row] if dots.missing else "not measured"
         ax.text(dots.origin or 0.0, row, f" {why}", va="center", fontsize=7, color="0.4")
-    ax.set_yticks(np.arange(n_rows), labels=[short(name, _LONGEST) for name in dots.rows], parse_math=False)
+    ax.set_yticks(np.arange(n_rows), labels=names, parse_math=False)
     ax.set_ylim(n_rows - 0.4, -0.6)
     ax.set_xlabel(dots.across, fontsize=9)
     ax.grid(axis="y", color="0.93", zorder=0)
@@ -72,10 +75,23 @@ def dots_figure(dots: Dots) -> Figure:
     ax.tick_params(axis="y", length=0)
     wrapped_title(ax, dots.title)
     if n_series > 1:
-        figure.legend(loc="outside lower center", ncols=min(4, n_series), fontsize=8, frameon=False)
+        across = max(1, min(4, n_series, int(16 * wide / (6 + max(map(len, dots.series))))))
+        figure.legend(loc="outside lower center", ncols=across, fontsize=8, frameon=False)
     return figure
 
 
 def series(frame: pd.DataFrame, estimate: str, low: str, high: str) -> pd.DataFrame:
     """Three columns of a frame as a series of dots."""
     return frame[[estimate, low, high]].set_axis(["estimate", "low", "high"], axis=1).astype(float)
+
+
+def found_or_not(
+    estimates: pd.DataFrame, found: pd.Series, names: tuple[str, str], **look: Any
+) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Any]]]:
+    """Rows that are found (filled dots) and the others (open ones), as far as there are any: their series and looks."""
+    drawn, looks = {}, {}
+    for name, which, fill in zip(names, (found, ~found), (LINE, "white"), strict=True):
+        if which.any():
+            drawn[name] = estimates.where(which)
+            looks[name] = {"marker": "o", "color": LINE, "markerfacecolor": fill, **look}
+    return drawn, looks

@@ -1,6 +1,6 @@
 """The page of an erasure: each method's effect at each place, beside random directions, and what could be read."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,9 +8,10 @@ import pandas as pd
 
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import Figure, chosen, require, require_rows
-from interp.report.notebook import MOST_DRAWN
-from interp.report.results.words import cell_names, largest_names, shown_task, unit_of
-from interp.report.sections import MOST_ROWS, Facts, Page, Picture, Section, Sentences, Table
+from interp.report.facts import facts
+from interp.report.reading import explained
+from interp.report.results.words import cell_names, largest_names, page_of_table, shown_task, unit_of
+from interp.report.sections import MOST_ROWS, Facts, Page, Section, Table
 from interp.report.tables import Column, columns_of
 from interp.report.words import about, counted, estimate, listed
 
@@ -28,13 +29,18 @@ _PLACES = {
     "related": "the related word",
     "all": "all positions of the prompt",
 }
+_READ = (
+    *(Column("name", "place"), Column("method"), Column("data", "judged on")),
+    Column("before", "right before", "before_low", "before_high"),
+    Column("after", "right after", "after_low", "after_high"),
+    *(Column("majority"), Column("rank", "directions"), Column("n", "examples")),
+)
 
 
 def page_of(result: Any) -> Page:
     """The sections of what ``erase`` found."""
-    effects, how = result.summary(), result.provenance
-    table = effects.assign(name=cell_names(effects, result.labels), task=effects["task"].map(str).map(shown_task))
-    draw = partial(erasure, result)
+    how, table = result.provenance, _named(result.summary(), result)
+    table = table.assign(task=table["task"].map(str).map(shown_task))
     own = table[table["method"] != "random"]
     first = (own if len(own) else table).sort_values("effect", key=abs, ascending=False, kind="stable").head(MOST_ROWS)
     columns = [
@@ -45,27 +51,26 @@ def page_of(result: Any) -> Page:
         *(Column("rank", "directions"), *columns_of("n_units", "n_clusters")),
     ]
     caption = "The largest effects of erasing the feature first; those of random directions are in the file"
-    sections: list[Section] = [
-        Sentences("Findings", _said(result, table)),
-        Table("Places", caption, first, columns, "effects.csv", len(table)),
-        *([_probes(result)] if len(result.probes) else []),
-        Facts("What was asked", _asked(how)),
-        Facts("How to read this", _READING),
-    ]
-    if len(table) <= MOST_DRAWN:
-        sections.insert(0, Picture("Effects", "erasure", draw, "Effects with their intervals", inline=True))
-    tasks = ", ".join(dict.fromkeys(table["task"]))
-    return Page(
-        title=f"Erasing {how['feature']}",
-        kind="erasure",
-        sections=sections,
-        provenance=how,
-        about=about(how, f"{counted(int(table['n_units'].max()), 'unit')} of {tasks}"),
-        cautions=() if how.get("complete", True) else ("Partial: the erasure was interrupted.",),
-        call="interp.plots.erasure(result)",
-        frames={"effects": effects} | ({"probes": result.probes} if len(result.probes) else {}),
-        draws={"erasure": draw},
-    )
+    places = Table("Places", caption, first, columns, "effects.csv", len(table))
+    draw = partial(erasure, result)
+    title = f"Erasing {how['feature']}"
+    page = page_of_table(result, title, _said(result, table), places, draw, "erasure", kind="erasure")
+    methods = ((method, _METHODS[method]) for method in how["methods"])
+    asked = facts(how, "feature", "site", ("Erased at", _PLACES.get(how["at"], "")), *methods)
+    sections: list[Section] = [each for each in page.sections if not isinstance(each, Facts)]
+    frames, read = dict(page.frames), result.probes
+    if len(read):
+        frames["probes"] = read
+        caption = "What logistic regressions read before and after, as shares of right answers"
+        rows = _named(read, result).head(MOST_ROWS)
+        sections.append(Table("What can be read", caption, rows, _READ, "probes.csv", len(read)))
+    sections += [Facts("What was asked", asked), Facts("How to read this", list(explained("erasure").items()))]
+    size = f"{counted(int(table['n_units'].max()), 'unit')} of {', '.join(table['task'].unique())}"
+    return replace(page, sections=sections, about=about(how, size), frames=frames)
+
+
+def _named(rows: pd.DataFrame, result: Any) -> pd.DataFrame:
+    return rows.assign(name=cell_names(rows, result.labels))
 
 
 def _said(result: Any, table: pd.DataFrame) -> list[str]:
@@ -78,43 +83,10 @@ def _said(result: Any, table: pd.DataFrame) -> list[str]:
             continue
         best = rows.loc[rows["effect"].abs().idxmax()]
         effect = estimate(best["effect"], best["low"], best["high"], unit_of(how))
-        beyond = ""
-        if pd.notna(best["excess"]):
-            numbers = estimate(best["excess"], best["excess_low"], best["excess_high"], "")
-            beyond = f"; beyond random directions {numbers}"
+        excess = estimate(best["excess"], best["excess_low"], best["excess_high"])
+        beyond = f"; beyond random directions {excess}" if pd.notna(best["excess"]) else ""
         said.append(f"Largest effect of {method}: {effect} at {best['name']}, on {best['task']}{beyond}.")
     return said
-
-
-def _probes(result: Any) -> Table:
-    columns = [
-        *(Column("name", "place"), Column("method"), Column("data", "judged on")),
-        Column("before", "right before", "before_low", "before_high"),
-        Column("after", "right after", "after_low", "after_high"),
-        *(Column("majority"), Column("rank", "directions"), Column("n", "examples")),
-    ]
-    rows = result.probes.assign(name=cell_names(result.probes, result.labels))
-    caption = "What logistic regressions read before and after, as shares of right answers"
-    return Table("What can be read", caption, rows.head(MOST_ROWS), columns, "probes.csv", len(rows))
-
-
-def _asked(how: Mapping[str, Any]) -> list[tuple[str, str]]:
-    facts = [("Feature", str(how["feature"])), ("Site", str(how.get("site", "")))]
-    facts += [("Erased at", _PLACES.get(how["at"], "")), *((method, _METHODS[method]) for method in how["methods"])]
-    return [(name, text) for name, text in facts if text]
-
-
-_READING = [
-    ("Effect", "the metric with the feature erased, less the metric without: a cost is negative."),
-    ("[low, high]", "the 95 % interval of the estimate before it: a bootstrap that draws whole clusters."),
-    ("Adjusted p", "of “the effect is 0”, corrected over all places and tasks of the method by max-T."),
-    ("Beyond random directions", "LEACE's effect less that of as many random directions, example by example."),
-    (
-        "Judged on",
-        "fitted: the reference sets that erasers and probes were fitted to. Held out: the scored units. Refitted: "
-        "probes that were fitted to other scored units.",
-    ),
-]
 
 
 def erasure(result: Any, task: str | None = None) -> Figure:
@@ -129,8 +101,7 @@ def erasure(result: Any, task: str | None = None) -> Figure:
     """
     require(result, ("examples", "summary", "labels", "provenance"), "erasure", _MADE_BY)
     require_rows(result.examples, (*result.labels, "task", "method", "effect"), "erasure", _MADE_BY)
-    table = result.summary()
-    table = table.assign(name=cell_names(table, result.labels))
+    table = _named(result.summary(), result)
     tasks = list(dict.fromkeys(table["task"]))
     which = tasks[0] if task is None else chosen("task", task, tasks)
     own = table[table["task"] == which]

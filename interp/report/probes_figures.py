@@ -12,29 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from interp.errors import InputError
-from interp.report.dots import Dots, dots_figure, series
+from interp.report import probes_sentences as sentences
+from interp.report.cells import capital
+from interp.report.dots import Dots, dots_figure, found_or_not, series
 from interp.report.drawing import LINE, Draws, Figure, chosen, despined, require, short, wrapped_title
 from interp.report.heads_frames import Verdict
 from interp.report.heatmap import Grid, grid_of_heads
-from interp.report.probes_words import (
-    CONTROL_NAMES,
-    ENCODES,
-    VERDICTS,
-    capital,
-    cell_kind,
-    cell_name,
-    has_heads,
-    measure_of,
-    ranked,
-    scale_of,
-    sites_of,
-    spoken,
-)
 
 MOST_CELLS = 12
 TOUGHEST = "the toughest"
-MARKS = VERDICTS | {TOUGHEST: Verdict(TOUGHEST, "▲", "^", True, "toughest control: what the excess is over")}
-_COLUMNS = {"score": "score", **CONTROL_NAMES}
+MARKS = sentences.VERDICTS | {TOUGHEST: Verdict(TOUGHEST, "▲", "^", True, "toughest control: what the excess is over")}
+_COLUMNS = {"score": "score", **sentences.CONTROL_NAMES}
 _EDGE = "#0d3f63"
 _STYLES: dict[str, tuple[str, str, Any]] = {
     "majority": ("black", "|", (0, (5, 2))),
@@ -61,7 +49,27 @@ def probes(result: Any) -> Figure:
     Raises:
         InputError: It is something else, has no cell, or several sites.
     """
-    return cells_beside_controls(_checked(result, "probes"))
+    _require_one_site(result, "probes")
+    shown, low, names = beside(result), _lowest(result), _measured(result)
+    score = series(shown, "score", "low", "high").clip(lower=low)
+    labels = ("score, encodes", "score, not shown to encode")
+    drawn, looks = found_or_not(score, shown["verdict"] == sentences.ENCODES, labels, markersize=8, zorder=4)
+    away = dict.fromkeys(drawn, 0.0)
+    for name, place in zip(names, np.linspace(-_SPREAD, _SPREAD, len(names)), strict=True):
+        label, (colour, marker, _) = sentences.CONTROL_NAMES[name], _STYLES[name]
+        drawn[label] = pd.DataFrame({"estimate": shown[name].clip(lower=low), "low": np.nan, "high": np.nan})
+        looks[label], away[label] = {"color": colour, "marker": marker}, float(place)
+    n_cells, kind = len(result.cells), sentences.cell_kind(result)
+    which_cells = f"the best {len(shown)} of {n_cells:,} {kind}s" if len(shown) < n_cells else "scores"
+    title = f"{_subject(result)}: {which_cells} beside the controls"
+    rows = [sentences.spoken(result, row) for _, row in shown.iterrows()]
+    label = f"{_scores(result)}; lines are 95 % intervals"
+    figure = dots_figure(Dots(rows, drawn, label, title, None, looks=looks, away=away))
+    ax = figure.axes[0]
+    for row in range(0, len(shown), 2):
+        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0, linewidth=0)
+    ax.set_xlim(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low))
+    return figure
 
 
 def probe_map(result: Any, measure: Measure = "score") -> Figure:
@@ -74,46 +82,48 @@ def probe_map(result: Any, measure: Measure = "score") -> Figure:
     Raises:
         InputError: It is something else, has no cell, several sites, or cells that are no layers; an unknown measure.
     """
-    result, column = _checked(result, "probe_map"), chosen("measure", measure, get_args(Measure))
+    _require_one_site(result, "probe_map")
+    column, score = chosen("measure", measure, get_args(Measure)), sentences.measure_of(result).title
     if "layer" not in result.cells:
         raise InputError(
             f"probe_map: expected cells by layer, got {result.provenance['site']} alone; draw "
             "interp.plots.probes(result)"
         )
-    return heatmap(result, column) if has_heads(result) else curve(result, column)
+    if sentences.cell_kind(result) != "head":
+        return _curve(result, column)
+    start = f"the majority's {sentences.scale_of(result, column)[0]:.2f}" if column == "score" else "0"
+    label = score if column == "score" else f"selectivity, of {score}"
+    title = f"{short(_subject(result), _LONGEST_TITLE)}\n{label} (colour from {start} up)"
+    return map_of_heads(result, column).figure(title, label)
 
 
-def _checked(result: Any, what: str) -> Any:
+def _require_one_site(result: Any, what: str) -> None:
     require(result, ("cells", "words", "provenance"), what, "interp.probe")
-    sites = sites_of(result)
+    sites = list(result.cells["site"].unique())
     if len(sites) > 1:
         raise InputError(
             f"{what}: a figure shows one site, got {', '.join(sites)}; choose one: result.at({sites[0]!r})"
         )
-    return result
 
 
 def figures(result: Any) -> Draws:
     """What draws every figure, by its name; of a single cell only what stands beside it."""
-    draws = {"controls": partial(cells_beside_controls, result)}
-    if len(result.cells) > 1:
-        draw = heatmap if has_heads(result) else curve
-        draws |= {column: partial(draw, result, column) for column in ("score", "selectivity")}
-    return draws
+    maps = {column: partial(probe_map, result, column) for column in get_args(Measure)}
+    return {"controls": partial(probes, result), **(maps if len(result.cells) > 1 else {})}
 
 
 def map_of_heads(result: Any, column: str) -> Grid:
     """``score`` or ``selectivity`` of every head, coloured from the majority's level or from 0 up."""
-    start, bound = scale_of(result, column)
+    start, bound = sentences.scale_of(result, column)
     titles = [_said(result, row, column, row["verdict"]) for _, row in result.cells.iterrows()]
     frame = result.cells.assign(task="")
-    return grid_of_heads(frame, "", column, titles, VERDICTS, palette="attention", start=start, bound=bound)
+    return grid_of_heads(frame, "", column, titles, sentences.VERDICTS, palette="attention", start=start, bound=bound)
 
 
 def controls_grid(result: Any) -> Grid:
     """What the best cells and their controls reach; a score has its verdict's mark, the toughest control its own."""
     shown = beside(result)
-    columns, (start, bound) = list(_COLUMNS), scale_of(result, "score")
+    columns, (start, bound) = list(_COLUMNS), sentences.scale_of(result, "score")
     marks = [
         [row["verdict"], *(TOUGHEST if name == row["baseline"] else "" for name in columns[1:])]
         for _, row in shown.iterrows()
@@ -122,18 +132,19 @@ def controls_grid(result: Any) -> Grid:
         [_said(result, row, name, mark) for name, mark in zip(columns, own, strict=True)]
         for (_, row), own in zip(shown.iterrows(), marks, strict=True)
     ]
-    names = [cell_name(row) for _, row in shown.iterrows()]
+    names = [sentences.cell_name(row) for _, row in shown.iterrows()]
     values = shown[columns].set_axis(names, axis=0).set_axis(list(_COLUMNS.values()), axis=1)
     how: Any = {"palette": "attention", "start": start, "bound": bound}
-    return Grid(cell_kind(result), "", values, np.array(titles), np.array(marks), MARKS, **how)
+    return Grid(sentences.cell_kind(result), "", values, np.array(titles), np.array(marks), MARKS, **how)
 
 
 def _said(result: Any, row: pd.Series, column: str, mark: str) -> str:
     """What hovering over a number says."""
-    name, measure = capital(f"{spoken(result, row)}, {_COLUMNS.get(column, column)}"), measure_of(result)
+    measure = sentences.measure_of(result)
+    name = capital(f"{sentences.spoken(result, row)}, {_COLUMNS.get(column, column)}")
     if pd.isna(row[column]):
         return f"{name}: not measured"
-    if column in CONTROL_NAMES:
+    if column in sentences.CONTROL_NAMES:
         number = measure.value(row[column])
     else:
         number = measure.estimate(row, column, "%" if column == "score" else "points")
@@ -142,46 +153,10 @@ def _said(result: Any, row: pd.Series, column: str, mark: str) -> str:
 
 def beside(result: Any) -> pd.DataFrame:
     """The cells that are shown beside their controls: the best heads, or all layers in their order."""
-    return ranked(result.cells).head(MOST_CELLS) if has_heads(result) else result.cells
+    return sentences.ranked(result.cells).head(MOST_CELLS) if sentences.cell_kind(result) == "head" else result.cells
 
 
-def heatmap(result: Any, column: str) -> Figure:
-    """``score`` or ``selectivity`` of all heads, layers down and heads across."""
-    start, label = scale_of(result, column)[0], measure_of(result).title
-    since = f"the majority's {start:.2f}" if column == "score" else "0"
-    label = label if column == "score" else f"selectivity, of {label}"
-    title = f"{short(_subject(result), _LONGEST_TITLE)}\n{label} (colour from {since} up)"
-    return map_of_heads(result, column).figure(title, label)
-
-
-def cells_beside_controls(result: Any) -> Figure:
-    """The best heads, or all layers in their order: dots with 95 % intervals, and the controls' marks around them."""
-    shown, low, names = beside(result), _lowest(result), _measured(result)
-    score = series(shown, "score", "low", "high").clip(lower=low)
-    encodes = shown["verdict"] == ENCODES
-    drawn, looks, away = {}, {}, {}
-    for which, fill, label in ((encodes, LINE, "score, encodes"), (~encodes, "white", "score, not shown to encode")):
-        if which.any():
-            drawn[label], away[label] = score.where(which), 0.0
-            looks[label] = {"color": LINE, "marker": "o", "markersize": 8, "markerfacecolor": fill, "zorder": 4}
-    for name, place in zip(names, np.linspace(-_SPREAD, _SPREAD, len(names)), strict=True):
-        label, (colour, marker, _) = CONTROL_NAMES[name], _STYLES[name]
-        drawn[label] = pd.DataFrame({"estimate": shown[name].clip(lower=low), "low": np.nan, "high": np.nan})
-        looks[label], away[label] = {"color": colour, "marker": marker}, float(place)
-    n_cells, kind = len(result.cells), cell_kind(result)
-    which_cells = f"the best {len(shown)} of {n_cells:,} {kind}s" if len(shown) < n_cells else "scores"
-    title = f"{_subject(result)}: {which_cells} beside the controls"
-    rows = [spoken(result, row) for _, row in shown.iterrows()]
-    label = f"{_scores(result)}; lines are 95 % intervals"
-    figure = dots_figure(Dots(rows, drawn, label, title, None, looks=looks, away=away))
-    ax = figure.axes[0]
-    for row in range(0, len(shown), 2):
-        ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0, linewidth=0)
-    ax.set_xlim(low - 0.03 * (1 - low), 1 + 0.03 * (1 - low))
-    return figure
-
-
-def curve(result: Any, column: str) -> Figure:
+def _curve(result: Any, column: str) -> Figure:
     """A column of all layers with its 95 % interval: ``score``, with the controls as lines, or ``selectivity``."""
     figure = Figure(figsize=(6.6, 4.2), dpi=150, layout="constrained")
     ax, layers = figure.subplots(), result.cells["layer"]
@@ -189,18 +164,18 @@ def curve(result: Any, column: str) -> Figure:
     drawn = series(result.cells, column, f"{prefix}low", f"{prefix}high").clip(lower=low)
     ax.fill_between(layers, drawn["low"], drawn["high"], color=LINE, alpha=0.2, linewidth=0, label="95 % interval")
     ax.plot(layers, drawn["estimate"], color=LINE, linewidth=1.8, label=column, zorder=3)
-    for name, verdict in VERDICTS.items():
+    for name, verdict in sentences.VERDICTS.items():
         there = result.cells["verdict"] == name
         if there.any():
             look: dict[str, Any] = {"markersize": 7 if verdict.filled else 4, "markeredgecolor": _EDGE, "zorder": 4}
-            fill = LINE if name == ENCODES else "white"
+            fill = LINE if name == sentences.ENCODES else "white"
             ax.plot(layers[there], drawn["estimate"][there], "o", color=LINE, markerfacecolor=fill, label=name, **look)
     if column == "score":
         _control_lines(ax, result, low)
         ax.set_ylabel(_scores(result), fontsize=9)
     else:
         ax.axhline(0, color="0.4", linewidth=0.8)
-        ax.set_ylabel(f"selectivity (difference of {measure_of(result).title})", fontsize=9)
+        ax.set_ylabel(f"selectivity (difference of {sentences.measure_of(result).title})", fontsize=9)
     ax.set_xlabel("layer", fontsize=9)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y", color="0.9")
@@ -218,7 +193,7 @@ def _control_lines(ax: Axes, result: Any, low: float) -> None:
         alike.setdefault(tuple(result.cells[name].clip(lower=low).round(6)), []).append(name)
     for values, names in alike.items():
         colour, _, line = _STYLES[names[0]]
-        label = ",\n".join(CONTROL_NAMES[name] for name in names)
+        label = ",\n".join(sentences.CONTROL_NAMES[name] for name in names)
         ax.plot(result.cells["layer"], values, color=colour, linestyle=line, linewidth=1.2, label=label)
 
 
@@ -237,11 +212,11 @@ def _lowest(result: Any) -> float:
     """Where the axis of scores begins: no further below the majority than 1 is above it; a share begins at 0."""
     own = float(result.cells[["low", "score", *_measured(result)]].min().min())  # few units have no intervals
     majority = float(result.cells["majority"].max())
-    return max(own, 0.0 if measure_of(result).in_points else 2 * majority - 1)
+    return max(own, 0.0 if sentences.measure_of(result).in_points else 2 * majority - 1)
 
 
 def _scores(result: Any) -> str:
     """What scores are, and how their axis is cut."""
-    low, measure = _lowest(result), measure_of(result)
+    low, measure = _lowest(result), sentences.measure_of(result)
     cut = not measure.in_points and min(result.cells[name].min() for name in _measured(result)) < low
     return f"{measure.title}; what is below {low:.2f} is drawn there" if cut else measure.title

@@ -5,34 +5,145 @@ claims anything without its numbers. What is said of the statistics is what ``in
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from interp.report.cells import and_p, capital, descending, is_are
+from interp.report.heads_frames import Verdict
 from interp.report.heads_reading import CORRECTIONS
-from interp.report.probes_words import (
-    BASELINES,
-    CONTROL_NAMES,
-    ENCODES,
-    NONE,
-    UNDECIDED,
-    capital,
-    cell_kind,
-    cell_name,
-    clusters,
-    counts,
-    measure_of,
-    minimum_of,
-    of_task,
-    ranked,
-    resampled,
-    spoken,
-)
-from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, counted, listed, p_value
+from interp.report.reading import explained
+from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, counted, decimal, estimate, listed, percent
 
+ENCODES, UNDECIDED, NONE = "encodes", "undecided", "none"
+_MEANINGS = (
+    (
+        ENCODES,
+        "●",
+        "o",
+        True,
+        "the feature can be read there beyond every control, by the minimum at least, and selectively",
+    ),
+    (UNDECIDED, "?", r"$\mathbf{?}$", True, "the data do not decide"),
+    (NONE, "·", ".", False, "what can be read beyond the toughest control is shown to be below the minimum"),
+)
+VERDICTS = {meaning[0]: Verdict(*meaning) for meaning in _MEANINGS}
+BASELINES = ("majority", "embedding", "position", "untrained")
+"""The controls of which the toughest is a cell's baseline."""
+CONTROLS = (*BASELINES, "permuted")
+CONTROL_NAMES = {
+    "majority": "majority",
+    "embedding": "embedding of the word",
+    "position": "position",
+    "untrained": "untrained model",
+    "permuted": "permuted labels",
+    "control": "control task",
+    "score_seen": "score, known words",
+}
+"""What stands beside a score; the last is what the control task is held against."""
 _MOST = 5
 """Further cells with a sentence of their own."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a probe is scored by: its name, of what it is the share, and what the control called majority says.
+
+    `in_points` are those that are written in parts of 100.
+    """
+
+    title: str
+    meaning: str
+    ignorant: str
+    in_points: bool
+
+    def value(self, score: float) -> str:
+        """A score without an interval."""
+        return percent(score) if self.in_points else decimal(score)
+
+    def estimate(self, row: pd.Series, column: str, unit: str = "points") -> str:
+        """A score, or a difference of scores, with its unit and its interval."""
+        names = ("score", "low", "high") if column == "score" else (column, f"{column}_low", f"{column}_high")
+        number, low, high = row[list(names)].astype(float)
+        if self.in_points:
+            return estimate(100 * number, 100 * low, 100 * high, unit, digits=1)
+        return estimate(number, low, high)
+
+    def reached(self, row: pd.Series) -> str:
+        """What a cell reaches, on how many words."""
+        words = counted(int(row["n"]), "word")
+        if self.in_points:
+            return self.estimate(row, "score", f"% of {words} right")
+        return f"{self.title} {self.estimate(row, 'score')} on {words}"
+
+
+_VARIANCE = "the share of the number's variance that is explained: below 0 where the mean is nearer"
+_MEASURES = {
+    "accuracy": Measure("accuracy", "the share of the words whose class is found", "always the commonest class", True),
+    "R2": Measure("R²", _VARIANCE, "always the mean", False),
+}
+
+
+def measure_of(result: Any) -> Measure:
+    """What the probes are scored by."""
+    return _MEASURES[result.provenance["measure"]]
+
+
+def scale_of(result: Any, column: str) -> tuple[float, float]:
+    """What has no colour, and how far from there the strongest is: the majority's level, or 0, as far as to 1."""
+    majority = float(result.cells["majority"].max())
+    return 0.0 if column == "selectivity" else majority, max(1 - majority, 0.01)
+
+
+def minimum_of(result: Any) -> str:
+    """The smallest excess that counts."""
+    minimum = result.provenance["min_effect"]
+    return f"{100 * minimum:g} points" if measure_of(result).in_points else f"{minimum:g}"
+
+
+def cell_name(row: pd.Series) -> str:
+    """A cell in lists: a head as L.H, a layer by its number, else its site."""
+    if "head" in row:
+        return f"{row['layer']}.{row['head']}"
+    return str(row["layer"] if "layer" in row else row["site"])
+
+
+def cell_kind(result: Any) -> str:
+    """What cells are: ``head``, ``layer`` or ``place``."""
+    return next((kind for kind in ("head", "layer") if kind in result.cells), "place")
+
+
+def spoken(result: Any, row: pd.Series) -> str:
+    """A cell as the subject of a sentence."""
+    kind = cell_kind(result)
+    return cell_name(row) if kind == "place" else f"{kind} {cell_name(row)}"
+
+
+def ranked(cells: pd.DataFrame) -> pd.DataFrame:
+    """Those that encode the feature first, then by their excess; of equal excess, the more selective first."""
+    return descending(cells, cells["verdict"] == ENCODES, "excess", "selectivity")
+
+
+def of_task(result: Any) -> bool:
+    """Whether the words are a task's: their templates have names."""
+    return bool((result.words["template"].fillna("").astype(str) != "").any())
+
+
+def resampled(result: Any) -> dict[str, int]:
+    """What is resampled, and how many there are: a task's lexical draws, or documents, which may be lemmas themselves.
+
+    Beside them lemmas, where these are held out and are something else.
+    """
+    first, same = result.cells.iloc[0], (result.words["lemma"] == result.words["document"]).all()
+    found = {"cluster" if of_task(result) else "document": int(first["n_documents"])}
+    return found if same or result.cells["n_lemmas"].isna().any() else {**found, "lemma": int(first["n_lemmas"])}
+
+
+def counts(result: Any) -> str:
+    """How many there are of what is resampled."""
+    return " and ".join(counted(n, name) for name, n in resampled(result).items())
 
 
 @dataclass(frozen=True)
@@ -68,12 +179,11 @@ def _headline(result: Any, verdict: str) -> str:
 
 def _evidence(result: Any, row: pd.Series) -> str:
     """The numbers of a cell: what it reaches, what a control reaches, and how much more that is."""
-    measure, p = measure_of(result), p_value(row["p_adjusted"])
+    measure = measure_of(result)
     beside = f"{measure.value(row['score_baseline'])} ({CONTROL_NAMES[row['baseline']]})"
-    return (
-        f"{measure.reached(row)}, beside {beside}; excess {measure.estimate(row, 'excess')}{f', {p}' if p else ''}; "
-        f"selectivity {measure.estimate(row, 'selectivity')}"
-    )
+    excess = f"{measure.estimate(row, 'excess')}{and_p(row['p_adjusted'])}"
+    selectivity = measure.estimate(row, "selectivity")
+    return f"{measure.reached(row)}, beside {beside}; excess {excess}; selectivity {selectivity}"
 
 
 def _notes(result: Any) -> tuple[str, ...]:
@@ -137,80 +247,51 @@ def _undecided(result: Any) -> list[str]:
     rows = rows[rows["verdict"] == UNDECIDED]
     if len(result.cells) == 1 or rows.empty:
         return []
-    by_reason: dict[str, list[str]] = {}
-    for _, row in rows.iterrows():
-        by_reason.setdefault(why_undecided(result, row), []).append(cell_name(row))
-    return [
-        f"{_named(result, names)} {'is' if len(names) == 1 else 'are'} undecided: {reason}."
-        for reason, names in by_reason.items()
-    ]
+    names = pd.Series([cell_name(row) for _, row in rows.iterrows()])
+    reasons = [why_undecided(result, row) for _, row in rows.iterrows()]
+    by_reason = names.groupby(reasons, sort=False).agg(list)
+    return [f"{_named(result, own)} {is_are(len(own))} undecided: {reason}." for reason, own in by_reason.items()]
 
 
 def why_undecided(result: Any, row: pd.Series) -> str:
     """What is missing for a verdict on a cell, as a clause."""
-    minimum = f"the minimum of {minimum_of(result)}"
+    minimum, names = f"the minimum of {minimum_of(result)}", resampled(result)
     if row["n_documents"] < FEWEST_CLUSTERS:
-        return f"a verdict needs {FEWEST_CLUSTERS} {clusters(result)}s" + f": {MORE_CLUSTERS}" * of_task(result)
+        return f"a verdict needs {FEWEST_CLUSTERS} {next(iter(names))}s" + f": {MORE_CLUSTERS}" * of_task(result)
     if row["n_lemmas"] < FEWEST_CLUSTERS:
         return f"a verdict needs {FEWEST_CLUSTERS} lemmas"
     if row["score_baseline"] > 1 - result.provenance["min_effect"]:
         return f"the control leaves less than {minimum} to be better by"
     if pd.isna(row["excess_low"]):
-        return f"how much {resampled(result)} differ is not known"
+        return f"how much {_plural(names)} differ is not known"
     if row["p_adjusted"] > result.provenance["alpha"]:
         return f"neither an excess is shown, nor that it is less than {minimum}"
     return "that its selectivity is above 0 is not shown"
 
 
-_READING = {
-    "Score": "{title}: {meaning}, on words that share nothing that is held out with those that the probe was trained "
-    "on. [low, high] is its 95 % interval: a bootstrap that draws whole {groups}{wider}. It tells how much {groups} "
-    "differ: where all words are right it has no width. It is that of one {kind} by itself: of the best of many it is "
-    "too narrow, and the adjusted p speaks.",
-    "Controls": "what is reached without the feature being there. Majority: {ignorant}. Embedding: a probe on the "
-    "embedding of the token that is read, which has seen no other word. Position: on where it stands. Untrained: on "
-    "the same place of a model of the same shape with random weights. Permuted: on the labels in random order; it "
-    "shows how far chance goes, and is no bar.",
-    "Excess": "the score less that of the toughest control (of majority, embedding, position and untrained) on the "
-    "same words, {unit}. With fewer than {fewest} {either} nothing is decided.",
-    "Selectivity": "the score less that of the control task, both on folds in which words may be known from training "
-    "(“score, known words”), {unit}. In the control task every type of the word that carries the feature (of senses, "
-    "which no word carries, every occurrence) has a label at random, always the same: what a probe learns of it, it "
-    "has learnt by heart. A probe that is not selective is strong enough to find what the model has not put there.",
-    "Compression": "how many times fewer bits describe all labels, where probes that have seen more and more of them "
-    "predict the next (online code), than where nothing is known. A feature that is easy to extract compresses much, "
-    "the control task should not; below 1 the probes predict worse than chance.",
-    "Adjusted p": "the p-value of “an excess of no more than the minimum”, by a studentised bootstrap of whole "
-    "{groups}{larger}. It is corrected over all cells of this report {correction}.",
-    "Verdict": "“encodes” needs an excess that is shown to be above {minimum} (adjusted p ≤ {alpha:g}) and a "
-    "selectivity that is shown to be above 0; “none” one that is shown to be below {minimum}, over all cells, too; "
-    "what is neither is undecided, and so is all where a control leaves less than that to be better by. Encoding is "
-    "what can be read: whether the model uses it, erasure and ablation tell.",
-    "Cluster": "the words of one lexical draw, such as a subject's noun with both of its numbers.",
-}
+def _plural(names: Iterable[str]) -> str:
+    return " and ".join(f"{name}s" for name in names)
 
 
 def how_to_read(result: Any) -> list[tuple[str, str]]:
     """What the page's terms mean, as (term, explanation) pairs."""
-    measure, groups, how = measure_of(result), resampled(result), result.provenance
+    measure, groups, how = measure_of(result), _plural(resampled(result)), result.provenance
     two = "lemmas" in groups
-    facts = {
-        "title": measure.title,
-        "meaning": measure.meaning,
-        "ignorant": measure.ignorant,
-        "unit": "in points of 100 words" if measure.in_points else "as a share of the variance",
-        "groups": groups,
-        "either": groups.replace("and", "or"),
-        "wider": "; of the two the wider counts" if two else "",
-        "larger": "; of the two the larger counts" if two else "",
-        "kind": cell_kind(result),
-        "fewest": FEWEST_CLUSTERS,
-        "correction": CORRECTIONS[how["correction"]],
-        "minimum": minimum_of(result),
-        "alpha": how["alpha"],
-    }
-    terms = [term for term in _READING if term != "Cluster" or of_task(result)]
-    return [(term, _READING[term].format(**facts)) for term in terms]
+    terms = explained(
+        "probes",
+        measure=measure,
+        unit="in points of 100 words" if measure.in_points else "as a share of the variance",
+        groups=groups,
+        either=groups.replace("and", "or"),
+        wider="; of the two the wider counts" if two else "",
+        larger="; of the two the larger counts" if two else "",
+        kind=cell_kind(result),
+        fewest=FEWEST_CLUSTERS,
+        correction=CORRECTIONS[how["correction"]],
+        minimum=minimum_of(result),
+        alpha=how["alpha"],
+    )
+    return [(term, text) for term, text in terms.items() if term != "Cluster" or of_task(result)]
 
 
 def cautions(result: Any) -> list[str]:

@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
-from matplotlib.lines import Line2D
-from numpy.typing import ArrayLike
 
-from interp.report.drawing import Figure, despined, draw_table, label_text, require, short, thin_ticks, wrapped_title
+from interp.report.dots import Dots, dots_figure, found_or_not
+from interp.report.drawing import Figure, draw_table, require, short, thin_ticks, verdict_marker, wrapped_title
 from interp.report.heatmap import Paint, ink
 from interp.report.relations_sentences import (
     ATTENDS,
     DIRECTION,
     FEWEST_DOCUMENTS,
+    VERDICTS,
     head_name,
     is_causal,
     leading,
@@ -34,7 +33,6 @@ LEAST = 0.5
 """How far below the rule the colours reach."""
 _FAINTEST_BOUND = 0.05
 _SCHEMES = {"light": ("#e3c98f", "#f6f7f8", "#1b6ca8"), "dark": ("#6b5628", "#1e2227", "#6cc0ff")}
-_BLUE = "#1b6ca8"
 _BASELINES = {
     "accuracy_baseline": ("rule that it is held against", "|", "black", 14),
     "accuracy_offset": ("best offset", "D", "#9c5f00", 5),
@@ -105,7 +103,9 @@ def relations(result: Any) -> Figure:
         rows = of_direction(result.cells, direction).set_index(["layer", "head"])
         table = 100 * rows["excess"].unstack()
         draw_table(ax, table, cmap=colours, vmin=low, vmax=top, annotate=False, cbar=False)
-        _mark_attending(ax, rows["verdict"].unstack().to_numpy())
+        y, x = np.nonzero(rows["verdict"].unstack().to_numpy() == ATTENDS)
+        if len(x):
+            ax.add_line(verdict_marker(VERDICTS[ATTENDS], x + 0.5, y + 0.5))
         ax.set_title("\n".join(textwrap.wrap(short(grid_name(direction), 80), int(13 * wide))), fontsize=8)
         ax.title.set_parse_math(False)
         ax.set(xlabel="head", ylabel="layer")
@@ -120,7 +120,8 @@ def relations(result: Any) -> Figure:
     said = f"{_about(result)}: accuracy over the best rule without attention, in points.{left_out}"
     figure.suptitle(textwrap.fill(said, int(13 * size[0])), fontsize=9, parse_math=False)
     if (result.cells["verdict"] == ATTENDS).any():
-        figure.legend([_dot()], ["attends"], loc="outside lower center", fontsize=8, frameon=False)
+        dot = verdict_marker(VERDICTS[ATTENDS])
+        figure.legend([dot], ["attends"], loc="outside lower center", fontsize=8, frameon=False)
     return figure
 
 
@@ -140,42 +141,22 @@ def relation_baselines(result: Any) -> Figure:
     rows = best.head(MOST_DIRECTIONS).merge(
         result.relations, on=list(DIRECTION), suffixes=("", "_relation"), validate="one_to_one"
     )
-    figure = Figure(figsize=(8.2, 0.3 * len(rows) + 2.0), dpi=150, layout="constrained")
-    ax = figure.subplots()
-    at = np.arange(len(rows))
+    # The interval is that of the lead: it stands where the rule is.
+    low, high = ((rows["accuracy_baseline"] + rows[end]).clip(0, 1) for end in ("low", "high"))
+    own = 100 * pd.DataFrame({"estimate": rows["accuracy"], "low": low, "high": high})
+    look: Any = {"markersize": 7, "zorder": 4}
+    drawn, looks = found_or_not(own, rows["verdict"] == ATTENDS, ("best head that attends", "best head"), **look)
     for column, (label, marker, colour, size) in _BASELINES.items():
-        ax.plot(100 * rows[column], at, marker, color=colour, markersize=size, label=label, zorder=2)
-    low, high = (100 * (rows["accuracy_baseline"] + rows[end]).clip(0, 1) for end in ("low", "high"))
-    leads = ax.hlines(at, low, high, zorder=3, label="95 % interval of its lead\nover the best rule")
-    leads.set(color=_BLUE, linewidth=4, alpha=0.35)
-    attends = rows["verdict"] == ATTENDS
-    for which, colour, label in ((~attends, "white", "best head"), (attends, _BLUE, "best head that attends")):
-        if which.any():
-            (dots,) = ax.plot(100 * rows.loc[which, "accuracy"], at[which], "o", markersize=7, zorder=4, label=label)
-            dots.set(markerfacecolor=colour, markeredgecolor="#0d3f63")
+        drawn[label] = pd.DataFrame({"estimate": 100 * rows[column], "low": np.nan, "high": np.nan})
+        looks[label] = {"marker": marker, "color": colour, "markersize": size}
     names = [f"{row['relation']}, {row['looks']}: {head_name(row)} (n = {row['n']:,})" for _, row in rows.iterrows()]
-    ax.set_yticks(at, labels=list(map(label_text, names)), parse_math=False)
-    ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.set_xlim(-2, 102)
-    ax.set_xlabel("accuracy, % of the pairs", fontsize=9)
-    ax.grid(axis="y", color="0.92", zorder=0)
-    ax.set_axisbelow(True)
-    despined(ax, left=True)
-    ax.tick_params(axis="y", length=0)
     kept = "" if len(rows) == len(best) else f" The first {len(rows)} of {len(best)} directions."
-    wrapped_title(ax, f"{_about(result)}: how often the related word is found.{kept}")
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    title = f"{_about(result)}: how often the related word is found.{kept}"
+    label = "accuracy, % of the pairs;\nlines are 95 % intervals of the lead over the best rule"
+    together = dict.fromkeys(drawn, 0.0)
+    figure = dots_figure(Dots(names, drawn, label, title, None, looks=looks, away=together, longest=100))
+    figure.axes[0].set_xlim(-2, 102)
     return figure
-
-
-def _mark_attending(ax: Axes, verdicts: np.ndarray) -> None:
-    rows, columns = np.nonzero(verdicts == ATTENDS)
-    if len(rows):
-        ax.add_line(_dot(columns + 0.5, rows + 0.5))
-
-
-def _dot(x: ArrayLike = (), y: ArrayLike = ()) -> Line2D:
-    return Line2D(x, y, linestyle="none", marker="o", markersize=6, markerfacecolor="black", markeredgecolor="white")
 
 
 def _about(result: Any) -> str:

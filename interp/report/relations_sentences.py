@@ -11,8 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from interp.report.cells import and_p, descending, is_are
 from interp.report.heads_frames import Verdict
-from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, p_value, percent, points
+from interp.report.reading import texts
+from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, percent, points
 
 ATTENDS, UNDECIDED, NONE, UNTESTABLE = "attends", "undecided", "none", "not testable"
 _MEANINGS = (
@@ -25,7 +27,14 @@ VERDICTS = {meaning[0]: Verdict(*meaning) for meaning in _MEANINGS}
 FEWEST_DOCUMENTS = FEWEST_CLUSTERS
 """Documents that a verdict needs."""
 DIRECTION = ("relation", "looks")
-REASONS = ("ahead", "unaligned", "outside", "no choice", "no baseline")
+REASONS = {
+    "ahead": "whose related word stands ahead",
+    "unaligned": "with a word that has no token of its own",
+    "outside": "whose related words stand outside of what is read at once",
+    "no choice": "without a choice to make",
+    "no baseline": "in documents for which nothing else could choose a baseline",
+}
+"""Why pairs are not scored, by their column of a result's `relations`."""
 MAP_COLUMNS = (
     *(*DIRECTION, "layer", "head", "rank", "document", "sentence", "query", "word", "token", "weight"),
     *("is_query", "is_related", "is_choice", "is_right"),
@@ -48,51 +57,15 @@ def leading(cells: pd.DataFrame) -> pd.DataFrame:
 def ranked(cells: pd.DataFrame) -> pd.DataFrame:
     """The rows in which anything was scored: those that attend, then those with enough documents, by their excess."""
     scored = cells.dropna(subset="excess")
-    order = scored.assign(_attends=scored["verdict"] == ATTENDS, _enough=scored["n_documents"] >= FEWEST_DOCUMENTS)
-    order = order.sort_values(["_attends", "_enough", "excess"], ascending=False, kind="stable")
-    return order.drop(columns=["_attends", "_enough"])
+    return descending(scored, scored["verdict"] == ATTENDS, scored["n_documents"] >= FEWEST_DOCUMENTS, "excess")
 
 
-_DEPENDENTS = {
-    "acl": "adnominal clause",
-    "advcl": "adverbial clause",
-    "advmod": "adverbial modifier",
-    "amod": "adjectival modifier",
-    "appos": "apposition",
-    "aux": "auxiliary",
-    "case": "case marker",
-    "cc": "coordinating conjunction",
-    "ccomp": "clausal complement",
-    "conj": "conjunct",
-    "cop": "copula",
-    "csubj": "clausal subject",
-    "det": "determiner",
-    "discourse": "discourse element",
-    "expl": "expletive",
-    "iobj": "indirect object",
-    "mark": "marker",
-    "nmod": "nominal modifier",
-    "nsubj": "subject",
-    "nummod": "numeral",
-    "obj": "object",
-    "obl": "oblique nominal",
-    "punct": "punctuation mark",
-    "vocative": "vocative",
-    "xcomp": "open clausal complement",
-}
 _TARGETS = {
     "anaphor to antecedent": "an antecedent",
     "antecedent to anaphor": "a later mention",
     "any word to it": "such a word",
     "query to related": "the related word",
     "related to query": "the word that it is related to",
-}
-_WHY_LEFT_OUT = {
-    "ahead": "whose related word stands ahead",
-    "unaligned": "with a word that has no token of its own",
-    "outside": "whose related words stand outside of what is read at once",
-    "no choice": "without a choice to make",
-    "no baseline": "in documents for which nothing else could choose a baseline",
 }
 
 
@@ -103,7 +76,7 @@ def direction_name(row: pd.Series) -> str:
 
 def target(relation: str, looks: str) -> str:
     """What should be found, with its article: ``the subject`` of ``nsubj``, from head to dependent."""
-    dependent = _DEPENDENTS.get(relation.split(":")[0], "dependent")
+    dependent = texts()["dependents"].get(relation.split(":")[0], "dependent")
     if looks == "head to dependent":
         return f"the {dependent}"
     if looks == "dependent to head":
@@ -145,20 +118,14 @@ def summarise(result: Any) -> tuple[DirectionSummary, ...]:
     heads = dict(list(result.cells.groupby(list(DIRECTION), sort=False)))
     found = []
     for _, best in leading(result.cells).iterrows():
-        own = heads[best["relation"], best["looks"]]
-        tested = own[own["chosen"].astype(bool)]
-        said = (_finding(best, tested, result), _attention(best))
-        row = described.pop((best["relation"], best["looks"]))
-        found.append(_summary(row, verdict_of(tested), said, result))
-    return (*found, *(_summary(row, UNTESTABLE, (_untestable(row), ""), result) for row in described.values()))
-
-
-def verdict_of(tested: pd.DataFrame) -> str:
-    """The verdict on a direction, from those on its tested heads."""
-    verdicts = set(tested["verdict"])
-    if ATTENDS in verdicts:
-        return ATTENDS
-    return verdicts.pop() if len(verdicts) == 1 else UNDECIDED
+        direction = (best["relation"], best["looks"])
+        tested = heads[direction][heads[direction]["chosen"].astype(bool)]
+        verdicts = set(tested["verdict"])
+        verdict = ATTENDS if ATTENDS in verdicts else verdicts.pop() if len(verdicts) == 1 else UNDECIDED
+        finding = _finding(best, tested, verdict, result)
+        found.append(_summary(described.pop(direction), verdict, finding, _attention(best), result))
+    untestable = (_summary(row, UNTESTABLE, _untestable(row), "", result) for row in described.values())
+    return (*found, *untestable)
 
 
 def looks_back_only(result: Any) -> str:
@@ -173,16 +140,14 @@ def looks_back_only(result: Any) -> str:
     )
 
 
-def _summary(row: pd.Series, verdict: str, said: tuple[str, str], result: Any) -> DirectionSummary:
-    n_pairs, n = int(row["n_pairs"]), int(row["n"])
-    of = f"{n:,} of {counted(n_pairs, 'pair')}"
-    scored = (
-        f"looking back only: {of} can be scored" if is_causal(result) else f"{of} {'is' if n == 1 else 'are'} scored"
-    )
+def _summary(row: pd.Series, verdict: str, finding: str, attention: str, result: Any) -> DirectionSummary:
+    n = int(row["n"])
+    of = f"{n:,} of {counted(int(row['n_pairs']), 'pair')}"
+    scored = f"looking back only: {of} can be scored" if is_causal(result) else f"{of} {is_are(n)} scored"
     scored += f", in {counted(int(row['n_documents']), 'document')}" if n else ""
-    reasons = [f"{int(row[name]):,} {why}" for name, why in _WHY_LEFT_OUT.items() if row[name]]
+    reasons = [f"{int(row[name]):,} {why}" for name, why in REASONS.items() if row[name]]
     left_out = f"not scored: {'; '.join(reasons)}" if reasons else ""
-    return DirectionSummary(direction_name(row), verdict, *said, scored, left_out)
+    return DirectionSummary(direction_name(row), verdict, finding, attention, scored, left_out)
 
 
 def _untestable(row: pd.Series) -> str:
@@ -190,31 +155,30 @@ def _untestable(row: pd.Series) -> str:
     return f"Not testable: {direction_name(row)}. Of {counted(int(row['n_pairs']), 'pair')}, none can be scored{why}."
 
 
-def _finding(best: pd.Series, tested: pd.DataFrame, result: Any) -> str:
-    name, head = direction_name(best), f"Head {head_name(best)}"
-    verdict, evidence, alone = verdict_of(tested), _evidence(best), len(tested) == 1
+def _finding(best: pd.Series, tested: pd.DataFrame, verdict: str, result: Any) -> str:
+    """What the best head does, with its numbers, and which other heads do so."""
+    name, head, alone = direction_name(best), head_name(best), len(tested) == 1
+    evidence, which = _evidence(best), "head that was chosen" if alone else "best head"
     others = tested[(tested["layer"] != best["layer"]) | (tested["head"] != best["head"])]
     if verdict == ATTENDS:
-        return f"{head} attends to {name}: it {evidence}.{_too(others, ATTENDS)}"
-    which = "the head that was chosen" if alone else "the best head"
+        return f"Head {head} attends to {name}: it {evidence}.{_too(others, ATTENDS)}"
+    least = f"the minimum of {points(result.provenance['min_effect'], 0)} points"
+    if verdict == NONE and alone:
+        return f"Head {head} does not attend to {name} by {least} beyond a rule: it {evidence}."
     if verdict == NONE:
-        least = f"the minimum of {_minimum(result)} beyond a rule"
-        if alone:
-            return f"{head} does not attend to {name} by {least}: it {evidence}."
-        return f"No head attends to {name} by {least}: {which}, {head_name(best)}, {evidence}."
+        return f"No head attends to {name} by {least} beyond a rule: the {which}, {head}, {evidence}."
     also = _too(others, UNDECIDED) if best["verdict"] == NONE else ""
-    why = _why_undecided(best, result)
-    return f"Undecided: {name}. {which.capitalize()}, {head_name(best)}, {evidence}{why}.{also}"
+    why = _why_undecided(best, result.provenance["min_effect"], least)
+    return f"Undecided: {name}. The {which}, {head}, {evidence}{why}.{also}"
 
 
 def _evidence(best: pd.Series) -> str:
     """How often a head is right, how often the rule is, and by how much it is better."""
-    p = p_value(best["p_adjusted"])
-    excess = f"excess {points(best['excess'])} points {interval(best['low'], best['high'])}"
     return (
         f"attends most to {target(best['relation'], best['looks'])} in {percent(best['accuracy'])} of "
         f"{counted(int(best['n']), 'pair')}, against {percent(best['accuracy_baseline'])} for “{best['baseline']}” "
-        f"({excess}{f', {p}' if p else ''}; {counted(int(best['n_documents']), 'document')})"
+        f"(excess {points(best['excess'])} points {interval(best['low'], best['high'])}{and_p(best['p_adjusted'])}"
+        f"; {counted(int(best['n_documents']), 'document')})"
     )
 
 
@@ -225,30 +189,26 @@ def _attention(best: pd.Series) -> str:
     return f"{share}; another head of its layer, drawn at random, is right in {percent(best['accuracy_random_head'])}"
 
 
-def _why_undecided(best: pd.Series, result: Any) -> str:
+def _why_undecided(best: pd.Series, minimum: float, least: str) -> str:
     """What is missing for a verdict on this head, as the end of a sentence."""
     if best["verdict"] == NONE:
-        return f", and is shown to be better than the rule by less than the minimum of {_minimum(result)}"
+        return f", and is shown to be better than the rule by less than {least}"
     if best["n_documents"] < FEWEST_DOCUMENTS:
         return f": a verdict needs {FEWEST_DOCUMENTS} documents"
-    if best["accuracy_baseline"] > 1 - result.provenance["min_effect"]:
-        return f": the rule leaves less than the minimum of {_minimum(result)} to be better by"
+    if best["accuracy_baseline"] > 1 - minimum:
+        return f": the rule leaves less than {least} to be better by"
     if pd.isna(best["low"]):
         return ": how much its documents differ is not known"
-    return f": neither a lead over the rule is shown, nor that it is less than the minimum of {_minimum(result)}"
+    return f": neither a lead over the rule is shown, nor that it is less than {least}"
 
 
 def _too(others: pd.DataFrame, verdict: str) -> str:
     """The other heads with a verdict, the largest excess first, as a sentence of their own."""
-    same = others[others["verdict"] == verdict].sort_values("excess", ascending=False, kind="stable")
+    same = descending(others[others["verdict"] == verdict], "excess")
     names = [head_name(row) for _, row in same.iterrows()]
     if not names:
         return ""
     some = "Another head" if len(names) == 1 else f"{len(names)} other heads"
-    if verdict == ATTENDS:
-        return f" {some} {'attends' if len(names) == 1 else 'attend'} to it too: {listed(names)}."
-    return f" {some} {'is' if len(names) == 1 else 'are'} undecided: {listed(names)}."
-
-
-def _minimum(result: Any) -> str:
-    return f"{points(result.provenance['min_effect'], 0)} points"
+    attends = "attends" if len(names) == 1 else "attend"
+    does = f"{attends} to it too" if verdict == ATTENDS else f"{is_are(len(names))} undecided"
+    return f" {some} {does}: {listed(names)}."

@@ -20,10 +20,11 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.report.cells import and_p, descending
 from interp.report.drawing import require
 from interp.report.heads_frames import Verdict
 from interp.report.heatmap import Grid, Reason, missing, reach
-from interp.report.words import UNITS, decimal, p_value, visible
+from interp.report.words import UNITS, estimate, visible
 
 ALPHA = 0.05
 MINIMUM = 0.1
@@ -83,7 +84,25 @@ class Swept:
         ``found`` (``large``, ``small`` or empty). After a screen also the cells that were not measured, and
         ``estimate`` and ``chosen`` of each. What is rounding alone is NaN.
         """
-        return _described(self)
+        labels = list(self.labels)
+        cells = statuses(self.result.examples, labels).merge(self.summary, on=labels, how="left", validate="one_to_one")
+        if self.estimates is not None:
+            cells = self.estimates.merge(cells, on=labels, how="left", validate="one_to_one")
+            cells = cells.fillna({"status": UNMEASURED, "state": UNMEASURED})
+        cells["name"] = cell_names(cells, labels, self.tokens)
+        shown = ("normalised", "normalised_low", "normalised_high") if self.patched else ("effect", "low", "high")
+        if self.patched:
+            lost = (cells["state"] == "") & cells["normalised"].isna()
+            cells["state"] = cells["state"].mask(lost, "nothing to recover")
+        moved = cells["state"] == ""
+        for name, column in zip(("shown", "shown_low", "shown_high"), shown, strict=True):
+            cells[name] = cells[column].where(moved) - self.origin
+        numbers = [name for name in cells if name in (*shown, "effect", "low", "high", "p", "p_adjusted")]
+        cells[numbers] = cells[numbers].where(moved | (cells["state"] == "nothing to recover"))
+        cells["size"] = cells["effect"].abs().where(moved)
+        beyond = moved & (cells["p_adjusted"] <= ALPHA)
+        cells["found"] = np.select([beyond & is_large(self, cells), beyond], [LARGE, SMALL], "")
+        return cells
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -150,12 +169,14 @@ def swept(result: Any, tokens: Sequence[str] | None = None) -> Swept:
     Raises:
         InputError: It is no sweep, has no row, or there are fewer texts than positions.
     """
+    if isinstance(result, Swept):
+        return result
     require(result, ("examples", "provenance", "labels", "summary", "runs"), "sweep", "interp.ablate or interp.patch")
-    if result.examples.empty:
+    frame = result.examples
+    if frame.empty:
         raise InputError("sweep: expected a row at least, got an empty frame; there is nothing to draw")
     if tokens is None:
-        return Swept(result, {pos: (token, share) for pos, (token, share) in enumerate(_known_tokens(result))})
-    frame = result.examples
+        return Swept(result, dict(enumerate(map(tuple, result.provenance.get("positions", [])))))
     places = [each for axis in ("pos", "key") if axis in frame for each in frame[axis].unique()]
     named = [each for each in places if isinstance(each, str)]
     if named or not places:
@@ -169,46 +190,21 @@ def swept(result: Any, tokens: Sequence[str] | None = None) -> Swept:
     return Swept(result, {pos: (token, 1.0) for pos, token in enumerate(tokens)})
 
 
-def _known_tokens(result: Any) -> Iterable[tuple[str, float]]:
-    return result.provenance.get("positions", [])
-
-
 def statuses(examples: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
     """What happened in each cell: the labels, ``status`` (such as ``changed in 12 of 48``) and ``state``.
 
     The state is one of ``STATES``; empty where something changed. Cells stand in the order of `examples`.
     """
-    counts = examples.groupby([*labels, "status"], sort=False).size().unstack("status", fill_value=0)
-    order = pd.MultiIndex.from_frame(examples[list(labels)].drop_duplicates())
-    counts = counts.reindex(order.get_level_values(0) if len(labels) == 1 else order)
-    n_examples = counts.sum(axis=1)
-    changed = counts.get(CHANGED, 0 * n_examples)
-    commonest = counts.reindex(columns=list(STATES), fill_value=0).idxmax(axis=1)
-    words = ("changed in " + changed.astype(str) + " of " + n_examples.astype(str)).mask(changed == 0, commonest)
-    words, state = words.mask(changed == n_examples, CHANGED), commonest.where(changed == 0, "")
-    return pd.DataFrame({"status": words, "state": state}).reset_index()
-
-
-def _described(sweep: Swept) -> pd.DataFrame:
-    labels = list(sweep.labels)
-    cells = statuses(sweep.result.examples, labels).merge(sweep.summary, on=labels, how="left", validate="one_to_one")
-    if sweep.estimates is not None:
-        cells = sweep.estimates.merge(cells, on=labels, how="left", validate="one_to_one")
-        cells = cells.fillna({"status": UNMEASURED, "state": UNMEASURED})
-    cells["name"] = cell_names(cells, labels, sweep.tokens)
-    shown = ("normalised", "normalised_low", "normalised_high") if sweep.patched else ("effect", "low", "high")
-    if sweep.patched:
-        lost = (cells["state"] == "") & cells["normalised"].isna()
-        cells["state"] = cells["state"].mask(lost, "nothing to recover")
-    moved = cells["state"] == ""
-    for name, column in zip(("shown", "shown_low", "shown_high"), shown, strict=True):
-        cells[name] = cells[column].where(moved) - sweep.origin
-    numbers = [name for name in cells if name in (*shown, "effect", "low", "high", "p", "p_adjusted")]
-    cells[numbers] = cells[numbers].where(moved | (cells["state"] == "nothing to recover"))
-    cells["size"] = cells["effect"].abs().where(moved)
-    beyond = moved & (cells["p_adjusted"] <= ALPHA)
-    cells["found"] = np.select([beyond & is_large(sweep, cells), beyond], [LARGE, SMALL], "")
-    return cells
+    by_cell = [examples[label] for label in labels]
+    counts = pd.get_dummies(examples["status"], dtype=int).groupby(by_cell, sort=False).sum()
+    counts = counts.reindex(columns=[CHANGED, *STATES], fill_value=0)
+    commonest = counts[list(STATES)].idxmax(axis=1)
+    status = [
+        CHANGED if some == n else f"changed in {some} of {n}" if some else state
+        for some, n, state in zip(counts[CHANGED], counts.sum(axis=1), commonest, strict=True)
+    ]
+    state = commonest.where(counts[CHANGED] == 0, "")
+    return pd.DataFrame({"status": status, "state": state}).reset_index()
 
 
 def is_large(sweep: Swept, cells: pd.DataFrame) -> pd.Series:
@@ -218,9 +214,7 @@ def is_large(sweep: Swept, cells: pd.DataFrame) -> pd.Series:
 
 def strongest_first(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells by the size of their effects; then, by their estimates, those that have none."""
-    estimate = cells["estimate"].abs() if "estimate" in cells else 0.0
-    order = cells.assign(_estimate=estimate).sort_values(["size", "_estimate"], ascending=False, na_position="last")
-    return order.drop(columns="_estimate")
+    return descending(cells, "size", *([cells["estimate"].abs()] if "estimate" in cells else []))
 
 
 def cell_names(frame: pd.DataFrame, labels: Iterable[str], tokens: Tokens | None = None) -> list[str]:
@@ -270,86 +264,41 @@ _MOST, _KEPT = 48, 24
 _SPOKEN = {"pos": "position", "key": "attention to"}
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """Which cell of ``Swept.cells`` stands where: what rows and columns are, their headings, and numbers (-1 is none).
+def panel(sweep: Swept) -> tuple[Grid, int] | None:
+    """The table of the cells, each axis in the order of the sweep, and how many rows there are.
 
-    `n_rows` are those that there are with those that are left out.
+    Of very many rows those with the strongest cells are kept. None of a single cell, and where it would be too wide.
     """
-
-    down: str
-    across: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    numbers: np.ndarray
-    n_rows: int
-
-    def values(self, column: pd.Series, nothing: Any) -> np.ndarray:
-        """The cells' values in their places; `nothing` where none was measured."""
-        return np.where(self.numbers >= 0, column.to_numpy()[self.numbers], nothing)
-
-
-def panel(sweep: Swept) -> Panel | None:
-    """The table of the cells; None of a single cell, and where it would be too wide."""
     cells, labels = sweep.cells, sweep.labels
     across = next((axis for axis in _ACROSS if axis in labels), labels[-1])
-    others = {axis for axis in labels if axis != across}
-    down = [axis for axis in _DOWN if axis in others] + sorted(others - set(_DOWN))
-    columns = cells[across].drop_duplicates().tolist()
+    down = sorted(set(labels) - {across}, key=[*_DOWN, *sorted(labels)].index)
+    columns = cells[across].drop_duplicates()
     if len(cells) == 1 or len(columns) > _MOST:
         return None
-    keys: list[tuple[Hashable, ...]] = list(zip(*(cells[axis] for axis in down), strict=True)) or [()] * len(cells)
-    rows = _rows(keys, cells, down)
-    numbers = np.full((len(rows), len(columns)), -1)
-    for number, (key, column) in enumerate(zip(keys, cells[across], strict=True)):
-        if key in rows:
-            numbers[rows.index(key), columns.index(column)] = number
-    named = [headings(axis, [row[place] for row in rows], sweep.tokens) for place, axis in enumerate(down)]
+    places = cells[list(labels)].apply(lambda values: pd.factorize(values)[0])
+    row = places.groupby(down).ngroup() if down else 0 * places[across]
+    n_rows = int(row.max()) + 1
+    numbers = np.full((n_rows, len(columns)), -1)
+    numbers[row, places[across]] = np.arange(len(cells))
+    strongest = row[strongest_first(cells).index].drop_duplicates()
+    kept = strongest.head(_KEPT if n_rows > _MOST else n_rows).sort_values()
+    numbers = numbers[kept]
+
+    def placed(column: pd.Series, nothing: Any) -> np.ndarray:
+        return np.where(numbers >= 0, column.to_numpy()[numbers], nothing)
+
+    named = [headings(axis, cells.loc[kept.index, axis], sweep.tokens) for axis in down]
     called = [_SPOKEN.get(axis, axis) for axis in down]
     if down[:2] == ["layer", "head"]:
         called, named = called[1:], [[".".join(pair) for pair in zip(*named[:2], strict=True)], *named[2:]]
-    return Panel(
-        ", ".join(called),
-        _SPOKEN.get(across, across),
-        tuple(map(", ".join, zip(*named, strict=True))) or ("",),
-        tuple(headings(across, columns, sweep.tokens)),
-        numbers,
-        len(set(keys)),
-    )
-
-
-def _rows(keys: list[tuple[Hashable, ...]], cells: pd.DataFrame, down: list[str]) -> list[tuple[Hashable, ...]]:
-    """The rows that are shown, each axis in the order of the sweep."""
-    places = [{value: place for place, value in enumerate(cells[axis].drop_duplicates())} for axis in down]
-    rows = sorted(set(keys), key=lambda row: [place[value] for place, value in zip(places, row, strict=True)])
-    if len(rows) <= _MOST:
-        return rows
-    strongest = dict.fromkeys(keys[number] for number in strongest_first(cells).index)
-    kept = set(list(strongest)[:_KEPT])
-    return [row for row in rows if row in kept]
-
-
-def grid_of(sweep: Swept, placed: Panel) -> Grid:
-    """The cells in their places."""
-    cells = sweep.cells
-    values = pd.DataFrame(placed.values(cells["shown"], np.nan), placed.rows, placed.columns)
-    return Grid(
-        placed.down,
-        placed.across,
-        values,
-        placed.values(pd.Series([_said(cell) for _, cell in cells.iterrows()], dtype=object), UNMEASURED),
-        placed.values(cells["found"], ""),
-        FOUND,
-        "effect",
-        reach(values),
-        reasons=STATES,
-        absent=placed.values(cells["state"], UNMEASURED),
-    )
+    rows = [", ".join(names) for names in zip(*named, strict=True)] or [""]
+    values = pd.DataFrame(placed(cells["shown"], np.nan), rows, headings(across, columns, sweep.tokens))
+    titles, marks = placed(cells.apply(_said, axis=1), UNMEASURED), placed(cells["found"], "")
+    absent = placed(cells["state"], UNMEASURED)
+    what = (", ".join(called), _SPOKEN.get(across, across))
+    return Grid(*what, values, titles, marks, FOUND, "effect", reach(values), reasons=STATES, absent=absent), n_rows
 
 
 def _said(cell: pd.Series) -> str:
-    if cell["state"]:
-        return f"{cell['name']}: {cell['state']}"
-    ends = "" if pd.isna(cell["shown_low"]) else f" [{decimal(cell['shown_low'])}, {decimal(cell['shown_high'])}]"
-    p = p_value(cell["p_adjusted"])
-    return f"{cell['name']}: {decimal(cell['shown'])}{ends}{f', {p}' if p else ''}"
+    number = estimate(cell["shown"], cell["shown_low"], cell["shown_high"])
+    return f"{cell['name']}: {cell['state'] or number + and_p(cell['p_adjusted'])}"

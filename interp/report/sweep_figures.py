@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.dots import Dots, dots_figure, series
+from interp.report.dots import Dots, dots_figure, found_or_not, series
 from interp.report.drawing import LINE, Figure, despined, require, short
-from interp.report.sweep_cells import FOUND, GROWING, LARGE, PATH, Swept, grid_of, panel, strongest_first, swept
-from interp.report.sweep_sentences import done, scale, task_name
+from interp.report.results.words import task_of
+from interp.report.sweep_cells import FOUND, GROWING, LARGE, PATH, Swept, panel, strongest_first, swept
+from interp.report.sweep_sentences import done, scale
 
 _MOST_BARS = 20
 _LONGEST_TITLE = 60
@@ -32,7 +33,16 @@ def sweep(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     Raises:
         InputError: It is no sweep, has no row, or there are fewer texts than positions.
     """
-    return sweep_figure(swept(result, tokens))
+    shown = swept(result, tokens)
+    in_a_row = shown.labels in (PATH, GROWING) or len(shown.labels) == 1
+    return strongest(shown) if in_a_row or panel(shown) is None else heatmap(shown)
+
+
+def heatmap(shown: Swept) -> Figure:
+    """The cells in their places, of a sweep that has a panel."""
+    placed = panel(shown)
+    assert placed is not None, "who draws it has asked for the panel"
+    return placed[0].figure(_title(shown), scale(shown).replace(": ", "\n").replace(" (", "\n("))
 
 
 def strongest(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
@@ -45,48 +55,13 @@ def strongest(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     Raises:
         InputError: As for ``sweep``.
     """
-    return strongest_figure(swept(result, tokens))
-
-
-def greedy(result: Any) -> Figure:
-    """What a growing set of ablated heads costs, step by step, with 95 % intervals: the half that did not choose them.
-
-    Args:
-        result: What ``interp.methods.head_sets.greedy`` returns.
-
-    Raises:
-        InputError: It is something else.
-    """
-    require(result, ("chosen", "summary", "provenance", "labels"), "greedy", "interp.methods.head_sets.greedy")
-    return greedy_figure(swept(result))
-
-
-def sweep_figure(shown: Swept) -> Figure:
-    """The cells in their places, where they have two axes at least and are no paths; else dots."""
-    in_a_row = shown.labels in (PATH, GROWING) or len(shown.labels) == 1
-    return strongest_figure(shown) if in_a_row or panel(shown) is None else heatmap_figure(shown)
-
-
-def heatmap_figure(shown: Swept) -> Figure:
-    """The cells in their places, of a sweep that has a panel."""
-    placed = panel(shown)
-    assert placed is not None, "who draws it has asked for the panel"
-    return grid_of(shown, placed).figure(_title(shown), scale(shown).replace(": ", "\n").replace(" (", "\n("))
-
-
-def strongest_figure(shown: Swept) -> Figure:
-    """The strongest cells with their intervals, or all of a short single axis in its order."""
+    shown = swept(result, tokens)
     single = len(shown.labels) == 1 and len(shown.cells) <= _MOST_BARS
     cells = shown.cells if single else strongest_first(shown.cells).head(_MOST_BARS)
-    large = cells["found"] == LARGE
-    named = {FOUND[LARGE].name: large, "not beyond it, or small": ~large} if shown.tested else {"": ~large}
-    drawn = {
-        name: series(cells.where(which), "shown", "shown_low", "shown_high")
-        for name, which in named.items()
-        if which.any()
-    }
-    looks = {name: {"marker": "o", "color": LINE} for name in drawn}
-    looks.get("not beyond it, or small", {})["markerfacecolor"] = "white"
+    large, names = cells["found"] == LARGE, (FOUND[LARGE].name, "not beyond it, or small")
+    if not shown.tested:
+        large, names = large | True, ("", "")
+    drawn, looks = found_or_not(series(cells, "shown", "shown_low", "shown_high"), large, names)
     dots = Dots(
         cells["name"].tolist(),
         drawn,
@@ -99,8 +74,18 @@ def strongest_figure(shown: Swept) -> Figure:
     return dots_figure(dots)
 
 
-def greedy_figure(shown: Swept) -> Figure:
-    """The curve of a growing set of heads."""
+def greedy(result: Any) -> Figure:
+    """What a growing set of ablated heads costs, step by step, with 95 % intervals: the half that did not choose them.
+
+    Args:
+        result: What ``interp.methods.head_sets.greedy`` returns.
+
+    Raises:
+        InputError: It is something else.
+    """
+    if not isinstance(result, Swept):
+        require(result, ("chosen", "summary", "provenance", "labels"), "greedy", "interp.methods.head_sets.greedy")
+    shown = swept(result)
     steps = shown.summary.sort_values("step")
     figure = Figure(figsize=(max(4.6, 0.55 * len(steps) + 2.2), 3.4), dpi=150, layout="constrained")
     ax = figure.subplots()
@@ -123,4 +108,4 @@ def _title(shown: Swept) -> str:
     n_asked = shown.provenance.get("n_asked")
     of = "" if n_asked is None else f" of {n_asked}"
     partial = "" if shown.complete else f"\nPARTIAL: {shown.n_measured}{of} examples"
-    return f"{short(task_name(shown), _LONGEST_TITLE)}\n{done(shown)}{partial}"
+    return f"{short(task_of(shown.provenance), _LONGEST_TITLE)}\n{done(shown)}{partial}"

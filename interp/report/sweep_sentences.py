@@ -10,20 +10,11 @@
 import numpy as np
 import pandas as pd
 
-from interp.report.heads_frames import shown_names
+from interp.report import sweep_cells
+from interp.report.cells import capital, is_are
 from interp.report.heads_sentences import accuracy_clause
-from interp.report.sweep_cells import (
-    ALPHA,
-    GROWING,
-    LARGE,
-    MINIMUM,
-    PATH,
-    STATES,
-    UNMEASURED,
-    Swept,
-    is_large,
-    strongest_first,
-)
+from interp.report.results.words import task_of
+from interp.report.sweep_cells import Swept
 from interp.report.words import FEWEST_CLUSTERS, METRICS, MORE_CLUSTERS, change, counted, estimate, listed, p_value
 
 _MOST = 5
@@ -43,9 +34,9 @@ _DOING = {"paths": "Patching along", "patched": "Patching {site} at", "site": "A
 def _kind(sweep: Swept) -> str:
     """Which of ``_DONE`` was done."""
     if sweep.patched:
-        return "paths" if sweep.labels == PATH else "patched"
-    if sweep.labels in (GROWING, ("heads",)):
-        return "growing" if sweep.labels == GROWING else "sets"
+        return "paths" if sweep.labels == sweep_cells.PATH else "patched"
+    if sweep.labels in (sweep_cells.GROWING, ("heads",)):
+        return "growing" if sweep.labels == sweep_cells.GROWING else "sets"
     return "components" if sweep.provenance.get("components") else "site"
 
 
@@ -72,15 +63,9 @@ def _doing(sweep: Swept) -> str:
     return _DOING.get(_kind(sweep), usual).format(site=sweep.provenance.get("site"))
 
 
-def task_name(sweep: Swept) -> str:
-    """The task's name for readers."""
-    name = str(sweep.provenance["task"])
-    return shown_names([name])[name]
-
-
 def title(sweep: Swept) -> str:
     """The page's title."""
-    return f"{'Activation patching' if sweep.patched else 'Ablation'}: {task_name(sweep)}"
+    return f"{'Activation patching' if sweep.patched else 'Ablation'}: {task_of(sweep.provenance)}"
 
 
 def scale(sweep: Swept) -> str:
@@ -93,24 +78,20 @@ def scale(sweep: Swept) -> str:
     return f"effect of ablation ({sweep.unit}{sign})"
 
 
-def partial_sentence(sweep: Swept) -> str:
-    """That an interrupted sweep holds less than was asked for; empty for a complete one."""
-    if sweep.complete:
-        return ""
-    n_asked = sweep.provenance.get("n_asked")
-    asked = "examples" if n_asked is None else counted(n_asked, "example")
-    return (
-        f"Partial: the sweep was interrupted. It holds {sweep.n_measured} of the {asked} that were asked for; all "
-        "numbers are of these alone. Prompts of one length are measured together, so these are no random sample."
-    )
-
-
-def at_chance(sweep: Swept) -> str:
-    """That the whole model is not shown to do the task; empty where it is, or where nobody knows."""
+def cautions(sweep: Swept) -> tuple[str, ...]:
+    """That it was interrupted, and that the whole model is not shown to do the task; neither where nobody knows."""
+    said = []
+    if not sweep.complete:
+        n_asked = sweep.provenance.get("n_asked")
+        asked = "examples" if n_asked is None else counted(n_asked, "example")
+        said.append(
+            f"Partial: the sweep was interrupted. It holds {sweep.n_measured} of the {asked} that were asked for; all "
+            "numbers are of these alone. Prompts of one length are measured together, so these are no random sample."
+        )
     run = sweep.runs.iloc[0]
-    if pd.isna(run["above_chance"]) or run["above_chance"]:
-        return ""
-    return f"The {run['run']} model is not shown to be above chance on this task, so an effect says little."
+    if pd.notna(run["above_chance"]) and not run["above_chance"]:
+        said.append(f"The {run['run']} model is not shown to be above chance on this task, so an effect says little.")
+    return tuple(said)
 
 
 def unchanged(sweep: Swept) -> list[str]:
@@ -137,10 +118,14 @@ def evidence(sweep: Swept) -> str:
 
 
 def findings(sweep: Swept) -> list[str]:
+    """What was done, how well the runs do, what was found, and what could not change anything."""
+    return [f"{capital(done(sweep))}: {evidence(sweep)}.", *unchanged(sweep), *claims(sweep), *nothing_changed(sweep)]
+
+
+def claims(sweep: Swept) -> list[str]:
     """The strongest findings, and how many there are."""
-    cells = sweep.cells
-    large = cells["found"] == LARGE if sweep.tested else is_large(sweep, cells)
-    said = [_finding(sweep, cell) for _, cell in strongest_first(cells[large]).head(_MOST).iterrows()]
+    large = sweep.cells["found"] == sweep_cells.LARGE if sweep.tested else sweep_cells.is_large(sweep, sweep.cells)
+    said = [_finding(sweep, cell) for _, cell in sweep_cells.strongest_first(sweep.cells[large]).head(_MOST).iterrows()]
     return [*said, *(_how_many(sweep) if sweep.estimates is None else _screened(sweep, int(large.sum())))]
 
 
@@ -149,8 +134,8 @@ def nothing_changed(sweep: Swept) -> list[str]:
     states = sweep.cells["state"].value_counts()
     return [
         f"{name.capitalize()} in {counted(int(states[name]), 'cell')}: {state.meaning}."
-        for name, state in STATES.items()
-        if name in states and name != UNMEASURED
+        for name, state in sweep_cells.STATES.items()
+        if name in states and name != sweep_cells.UNMEASURED
     ]
 
 
@@ -192,20 +177,20 @@ def _finding(sweep: Swept, cell: pd.Series) -> str:
 
 
 def _how_many(sweep: Swept) -> list[str]:
-    cells, n_cells = sweep.cells, counted(len(sweep.cells), "cell")
+    rows, n_cells = sweep.cells, counted(len(sweep.cells), "cell")
     if sweep.metric == "kl_divergence":
         return ["No cell is tested: a divergence is above 0 wherever anything changes; its size is what counts."]
     if sweep.summary["p_adjusted"].isna().all():
-        n_clusters = int(cells["n_clusters"].max())
+        n_clusters = int(rows["n_clusters"].max())
         why = f"a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most {n_clusters} in a cell"
         why = why if n_clusters < FEWEST_CLUSTERS else "a template has a single cluster, so no interval is known"
         return [f"Nothing is decided: {why}: {MORE_CLUSTERS}."]
-    beyond, large = int((cells["found"] != "").sum()), int((cells["found"] == LARGE).sum())
+    beyond, large = int((rows["found"] != "").sum()), int((rows["found"] == sweep_cells.LARGE).sum())
     if not beyond:
-        return [f"None of {n_cells} is beyond the correction (adjusted p ≤ {ALPHA:g}).{_largest(sweep)}"]
+        return [f"None of {n_cells} is beyond the correction (adjusted p ≤ {sweep_cells.ALPHA:g}).{_largest(sweep)}"]
     return [
-        f"Of {n_cells}, {_are(beyond)} beyond the correction (adjusted p ≤ {ALPHA:g}), {large} of them by at least "
-        f"{MINIMUM:g} of {whole(sweep)}."
+        f"Of {n_cells}, {beyond} {is_are(beyond)} beyond the correction (adjusted p ≤ {sweep_cells.ALPHA:g}), {large} "
+        f"of them by at least {sweep_cells.MINIMUM:g} of {whole(sweep)}."
     ]
 
 
@@ -215,8 +200,8 @@ def _screened(sweep: Swept, n_large: int) -> list[str]:
     n_top, n_audit, correlation = screen["top"], screen["audit"], screen["correlation"]
     agree = "" if np.isnan(correlation) else f"; on those drawn, estimates and effects correlate by {correlation:.2f}"
     return [
-        f"Of {counted(n_top + n_audit, 'cell')} that were measured, {_are(n_large)} at least {MINIMUM:g} of "
-        f"{whole(sweep)}.",
+        f"Of {counted(n_top + n_audit, 'cell')} that were measured, {n_large} {is_are(n_large)} at least "
+        f"{sweep_cells.MINIMUM:g} of {whole(sweep)}.",
         f"Screened by {screen['method'].replace('_', ' ')}: of {counted(screen['cells'], 'cell')}, the {n_top} with "
         f"the largest estimates were measured, and {n_audit} drawn at random from the others. Of the {n_top} largest "
         f"effects, a share of {recall} is among those {n_top}{agree}.",
@@ -226,7 +211,7 @@ def _screened(sweep: Swept, n_large: int) -> list[str]:
 
 
 def _largest(sweep: Swept) -> str:
-    first = strongest_first(sweep.cells).iloc[0]
+    first = sweep_cells.strongest_first(sweep.cells).iloc[0]
     if pd.isna(first["shown"]):
         return ""
     unit = "" if sweep.patched else _unit(sweep)
@@ -237,7 +222,3 @@ def _largest(sweep: Swept) -> str:
 def _unit(sweep: Swept) -> str:
     """The unit behind a value; a probability has none."""
     return "" if sweep.unit.startswith("of ") else sweep.unit
-
-
-def _are(n: int) -> str:
-    return f"{n} {'is' if n == 1 else 'are'}"

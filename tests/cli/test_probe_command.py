@@ -83,7 +83,7 @@ def test_what_was_found_is_said_and_tabled(run):
     result = run(*NUMBER, "--n", 60, "--layer", 2)
     assert result.exit_code == 0, result.output
     text = result.stdout
-    assert text.startswith("Probes: number in z\nModel default\n120 words, 54 clusters")
+    assert text.startswith("Probes: number in z\nModel default · 120 words, 54 clusters · ")
     lines = text.splitlines()
     (headline,) = [line for line in lines if line.startswith("- Head 2.2 encodes number: 100.0 % of 120 words right")]
     assert any(line.startswith("- Of 4 heads, ") for line in lines[lines.index(headline) :])

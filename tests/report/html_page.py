@@ -1,5 +1,6 @@
 """A page as its elements."""
 
+import re
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -29,3 +30,16 @@ class Page(HTMLParser):
     def scripts(self) -> list[dict[str, str | None]]:
         """The elements that a browser runs; of a type of its own is what a script reads."""
         return [attributes for attributes in self.all("script") if "type" not in attributes]
+
+
+def sound(source):
+    """The page, once every element is closed, it has one script, asks for nothing, and its links arrive."""
+    page = Page(source)
+    assert page.open == []
+    assert len(page.scripts) == 1
+    assert not re.search(r"url\(|@import|https?://", source)
+    names = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(names) == len(set(names))
+    assert {link["href"].removeprefix("#") for link in page.all("a")} <= set(names)
+    assert source.count("<caption>") == len(page.all("table"))
+    return page

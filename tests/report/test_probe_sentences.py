@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from synthetic_probes import probing, with_cell
 
-from interp.report.probes_sentences import cautions, summarise, why_undecided
-from interp.report.probes_words import BASELINES, CONTROLS, cell_name, ranked
+from interp.report.probes_sentences import BASELINES, CONTROLS, cautions, cell_name, ranked, summarise, why_undecided
 from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS
 
 

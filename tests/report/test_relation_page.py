@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from html_page import Page
+from html_page import sound
 from synthetic_relations import HOSTILE, TO_DEPENDENT, TO_HEAD, maps_of, scoring
 
 from interp.report.html import as_page
@@ -29,21 +29,10 @@ def source():
     return page(result, maps_of(result), command="interp attend --out r")
 
 
-def test_every_element_is_closed_and_hostile_words_stay_text(source):
-    read = Page(source)
-    assert read.open == []
-    assert len(read.scripts) == 1
+def test_the_page_is_sound_and_hostile_words_stay_text(source):
+    sound(source)
     assert source.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 5
     assert "<b>tiny" not in source
-
-
-def test_the_page_asks_for_nothing_and_its_links_arrive(source):
-    read = Page(source)
-    assert not re.search(r"url\(|@import|https?://", source)
-    names = [attributes["id"] for _, attributes in read.elements if "id" in attributes]
-    assert len(names) == len(set(names))
-    assert {link["href"].removeprefix("#") for link in read.all("a")} <= set(names)
-    assert source.count("<caption>") == len(read.all("table"))
 
 
 def test_the_grids_come_first_then_what_was_found(source):

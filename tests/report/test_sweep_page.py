@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from html_page import Page
+from html_page import sound
 from synthetic_sweeps import screened, sweep
 
 from interp.report.html import as_page
@@ -18,22 +18,10 @@ def source() -> str:
     return as_page(page_of(frames), "interp patch --out r")
 
 
-def test_every_element_is_closed_and_text_stays_text(source):
-    page = Page(source)
-    assert page.open == []
-    assert len(page.scripts) == 1
-    assert page.all("img") == []
+def test_the_page_is_sound_and_text_stays_text(source):
+    assert sound(source).all("img") == []
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in source
     assert "<b>" not in source
-
-
-def test_the_page_asks_for_nothing_and_its_links_arrive(source):
-    page = Page(source)
-    assert not re.search(r"url\(|@import|https?://", source)
-    names = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(names) == len(set(names))
-    assert {link["href"].removeprefix("#") for link in page.all("a")} <= set(names)
-    assert source.count("<caption>") == len(page.all("table"))
 
 
 def test_the_heatmap_comes_first_then_what_was_found_and_what_was_asked(source):

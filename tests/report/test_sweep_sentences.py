@@ -5,22 +5,8 @@ import pytest
 from synthetic_sweeps import screened, shown_of
 
 from interp.report.sweep_cells import swept
-from interp.report.sweep_sentences import (
-    at_chance,
-    audited,
-    done,
-    evidence,
-    findings,
-    nothing_changed,
-    partial_sentence,
-    title,
-    unchanged,
-)
+from interp.report.sweep_sentences import audited, cautions, claims, done, evidence, nothing_changed, title, unchanged
 from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS
-
-
-def found(shown):
-    return findings(shown)
 
 
 def ablated_at(site, axes):
@@ -33,7 +19,7 @@ def measured_by(metric, **options):
 
 
 def test_an_ablation_says_what_a_head_costs():
-    first, counted = found(shown_of())
+    first, counted = claims(shown_of())
     assert (
         first
         == "Ablating head 0.0 costs 4.00 logits [3.80, 4.20] (adjusted p = 0.0001), accuracy goes from 1.00 to 0.55."
@@ -47,12 +33,12 @@ def test_an_ablation_says_what_a_head_costs():
 def test_an_ablation_of_a_site_names_it_and_its_axes():
     by_place = ablated_at("resid_mid", {"layer": range(2), "pos": ("BOS", "last")})
     assert done(by_place) == "mean ablation of resid_mid, by layer and position"
-    assert found(by_place)[0].startswith("Ablating resid_mid at layer 0, BOS costs 4.00 logits [3.80, 4.20]")
+    assert claims(by_place)[0].startswith("Ablating resid_mid at layer 0, BOS costs 4.00 logits [3.80, 4.20]")
     by_key = ablated_at("pattern", {"layer": range(2), "head": range(2), "key": ("BOS", "last")})
     assert done(by_key) == "mean ablation of pattern, by layer, head and position attended to"
     one = ablated_at("z", {"layer": [1], "head": [2]})
     assert done(one) == "mean ablation of z, by layer and head"
-    assert found(one)[0].startswith("Ablating z at head 1.2 costs")
+    assert claims(one)[0].startswith("Ablating z at head 1.2 costs")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +46,7 @@ def test_an_ablation_of_a_site_names_it_and_its_axes():
     [("denoise", "brings back 0.80 [0.78, 0.82]"), ("noise", "takes away 0.40 [0.38, 0.42]")],
 )
 def test_patching_says_how_much_of_the_difference(direction, said):
-    first, counted = found(shown_of(direction=direction))
+    first, counted = claims(shown_of(direction=direction))
     assert first.startswith(
         f"Patching z at layer 0, BOS {said} of the difference between the runs (adjusted p = 0.0001)"
     )
@@ -68,8 +54,8 @@ def test_patching_says_how_much_of_the_difference(direction, said):
 
 
 def test_each_metric_has_its_own_words():
-    assert found(measured_by("accuracy"))[0].startswith("Ablating head 0.0 costs 4.00 of accuracy [3.80, 4.20]")
-    moved, *_, counted = found(measured_by("kl_divergence", effect=0.3, low=0.2, high=0.4))
+    assert claims(measured_by("accuracy"))[0].startswith("Ablating head 0.0 costs 4.00 of accuracy [3.80, 4.20]")
+    moved, *_, counted = claims(measured_by("kl_divergence", effect=0.3, low=0.2, high=0.4))
     assert moved.startswith("Ablating head 0.0 moves the prediction by 0.30 nats [0.20, 0.40]")
     assert counted.startswith("No cell is tested: a divergence is above 0 wherever anything changes")
     assert unchanged(measured_by("kl_divergence")) == ["Unablated: accuracy 1.00."]
@@ -79,17 +65,17 @@ def test_each_metric_has_its_own_words():
 
 
 def test_where_nothing_is_beyond_the_correction_the_largest_is_named():
-    assert found(shown_of(p_adjusted=0.4)) == [
+    assert claims(shown_of(p_adjusted=0.4)) == [
         "None of 12 cells is beyond the correction (adjusted p ≤ 0.05). The largest is head 0.0: -4.00 logits "
         "[-4.20, -3.80]."
     ]
     nothing = shown_of(p_adjusted=0.4, state=dict.fromkeys(range(12), "no-op"))
-    assert found(nothing) == ["None of 12 cells is beyond the correction (adjusted p ≤ 0.05)."]
+    assert claims(nothing) == ["None of 12 cells is beyond the correction (adjusted p ≤ 0.05)."]
     assert nothing_changed(nothing) == ["No-op in 12 cells: the intervention changed nothing."]
 
 
 def test_with_few_clusters_nothing_is_decided():
-    assert found(shown_of(p_adjusted=np.nan, n_clusters=12)) == [
+    assert claims(shown_of(p_adjusted=np.nan, n_clusters=12)) == [
         f"Nothing is decided: a claim needs {FEWEST_CLUSTERS} clusters of items, and there are at most 12 in a cell: "
         f"{MORE_CLUSTERS}."
     ]
@@ -101,15 +87,14 @@ def test_the_runs_are_described_and_a_model_at_chance_is_called_so():
         "Clean: logit difference 5.00 logits [4.70, 5.30], accuracy 1.00.",
         "Corrupted: logit difference -5.00 logits [-5.30, -4.70], accuracy 0.00.",
     ]
-    assert at_chance(shown) == ""
-    lost = shown_of(direction="denoise", runs={"above_chance": False})
-    assert "The clean model is not shown to be above chance" in at_chance(lost)
-    unknown = shown_of(direction="denoise", runs={"above_chance": None})
-    assert at_chance(unknown) == ""
+    assert cautions(shown) == ()
+    (lost,) = cautions(shown_of(direction="denoise", runs={"above_chance": False}))
+    assert "The clean model is not shown to be above chance" in lost
+    assert cautions(shown_of(direction="denoise", runs={"above_chance": None})) == ()
 
 
 def test_a_screen_says_what_it_measured_and_missed():
-    sentences = " ".join(found(swept(screened())))
+    sentences = " ".join(claims(swept(screened())))
     assert "Of 6 cells that were measured, 1 is at least 0.1 of the difference between the runs." in sentences
     assert "of 12 cells, the 4 with the largest estimates were measured, and 2 drawn at random" in sentences
     assert "a share of 1.00 [0.75, 1.00] is among those 4." in sentences
@@ -118,8 +103,9 @@ def test_a_screen_says_what_it_measured_and_missed():
 
 
 def test_a_partial_sweep_says_how_many_examples_it_holds():
-    assert partial_sentence(shown_of()) == ""
-    assert "It holds 30 of the 60 examples that were asked for" in partial_sentence(shown_of(complete=False))
+    assert cautions(shown_of()) == ()
+    (said,) = cautions(shown_of(complete=False))
+    assert "It holds 30 of the 60 examples that were asked for" in said
     assert evidence(shown_of(complete=False)) == "30 units in 30 clusters, 30 examples"
 
 
