@@ -24,18 +24,8 @@ import pandas as pd
 import torch
 
 from interp.arguments import whole_number
-from interp.calibration import rates
-from interp.calibration.controls import (
-    AT_ATTRACTORS,
-    NULLS,
-    SINGLE,
-    NullKind,
-    at_attractors,
-    null_case,
-    seeing_head,
-    seeing_model,
-    single_head,
-)
+from interp.calibration import controls, rates
+from interp.calibration.controls import NULLS, NullKind
 from interp.calibration.drawing import PHENOMENA_TASKS, STANDARD, Difficulty, Plan, check_shape, draw
 from interp.calibration.language import TASKS, Crossed, load, load_crossed
 from interp.calibration.planted import Shape
@@ -148,16 +138,16 @@ def _case(kind: Kind, plan: Plan) -> tuple[Any, ...]:
     """The model, and the tasks of each report; wrongly tagged tasks have a report of their own."""
     n, seed = plan.difficulty.n, plan.seed
     if kind == "single head":
-        return single_head(seed), [load(name, n=n, seed=seed) for name in TASKS]
+        return controls.single_head(seed), [load(name, n=n, seed=seed) for name in TASKS]
     if kind == "copied":
         ordered, others = load("agreement", n=n, seed=seed, ordered=True), plan.tasks()[1:]
-        return plan.model(), [ordered, *others], [at_attractors(ordered), *others]
+        return plan.model(), [ordered, *others], [controls.at_attractors(ordered), *others]
     if kind in NULLS:
-        return null_case(kind, plan)
+        return controls.null_case(kind, plan)
     if not kind.startswith("one that sees"):
         return plan.model(), plan.tasks()
     is_crossed = "crossed" in kind
-    model = seeing_model(seed, is_crossed=is_crossed, grouped="grouped" in kind)
+    model = controls.seeing_model(seed, is_crossed=is_crossed, grouped="grouped" in kind)
     if not is_crossed:
         return model, [load(name, n=n, seed=seed) for name in PHENOMENA_TASKS]
     tags: list[Crossed] = list(get_args(Crossed))
@@ -171,12 +161,12 @@ def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
     def of(layer: int, head: int, task: Any) -> tuple[str, Verdict, float]:
         if kind in ("single head", "trained", "untrained"):
-            return kind, SINGLE[task] if kind == "single head" else "none", 1.0
+            return kind, controls.SINGLE[task] if kind == "single head" else "none", 1.0
         if kind.startswith("one that sees"):
-            if head != seeing_head(plan.seed):
+            if head != controls.seeing_head(plan.seed):
                 return "blind", "none", 1.0
             return (WRONG_TAG, "attends and causal", 1.0) if task in WRONG_TASKS else ("one that sees", "tracks", 1.0)
-        if task.endswith(AT_ATTRACTORS):
+        if task.endswith(controls.AT_ATTRACTORS):
             is_reader = truth[layer, head, "agreement"][0] == "copy reader"
             return (WRONG_TAG, TRUTH["copy reader"], 1.0) if is_reader else ("elsewhere", "none", 1.0)
         role, right = truth[layer, head, task]

@@ -198,53 +198,46 @@ def trained_shape(shape: Shape) -> Shape:
     return replace(shape, n_layers=min(MOST_LAYERS, shape.n_layers), n_heads=n_heads, n_kv_heads=n_kv_heads)
 
 
-Way = Callable[[EncodedExample], EncodedExample]
+Change = Callable[[EncodedExample, np.ndarray], EncodedExample]
+"""Changes an example as the numbers from 0 to 1 say that are drawn for its cluster."""
 
 
 def permuted(task: Task, kind: Literal["permuted labels", "permuted pairs"], generator: np.random.Generator) -> Task:
     """The task with each cluster's examples permuted in one way; its references apart from its units."""
-    return _changed(task, partial(_labels if kind == "permuted labels" else _related, generator))
+    change, n = (_labels, 2) if kind == "permuted labels" else (_related, 1)
+    return _changed(task, change, lambda: generator.random(n))
 
 
-def _changed(task: Task, draw: Callable[[], Way]) -> Task:
-    """The task with the examples of each cluster changed in the first way that is drawn for it."""
+def _changed(task: Task, change: Change, draw: Callable[[], np.ndarray]) -> Task:
+    """The task with the examples of each cluster changed by the first numbers that are drawn for it."""
 
     def changed(units: Sequence[Unit]) -> tuple[Unit, ...]:
-        ways: dict[str, Way] = {}
+        drawn: dict[str, np.ndarray] = {}
         found = []
         for unit in units:
-            way = ways.setdefault(unit.cluster, draw())
-            other = None if unit.counterfactual is None else way(unit.counterfactual)
-            found.append(replace(unit, item=way(unit.item), counterfactual=other))
+            own = drawn.setdefault(unit.cluster, draw())
+            other = None if unit.counterfactual is None else change(unit.counterfactual, own)
+            found.append(replace(unit, item=change(unit.item, own), counterfactual=other))
         return tuple(found)
 
     return replace(task, units=changed(task.units), references=tuple(changed(each) for each in task.references))
 
 
-def _labels(generator: np.random.Generator) -> Way:
+def _labels(encoded: EncodedExample, drawn: np.ndarray) -> EncodedExample:
     """Exchange the answers, and the feature's values; each or not."""
-    answers, features = generator.random(2) < 0.5
-
-    def way(encoded: EncodedExample) -> EncodedExample:
-        example = language.with_other_values(encoded.example) if features else encoded.example
-        ends = (encoded.wrong, encoded.right) if answers else (encoded.right, encoded.wrong)
-        other = encoded.word_counterfactual
-        turned = None if other is None else way(other)
-        return replace(encoded, example=example, right=ends[0], wrong=ends[1], word_counterfactual=turned)
-
-    return way
+    answers, features = drawn < 0.5
+    example = language.with_other_values(encoded.example) if features else encoded.example
+    right, wrong = (encoded.wrong, encoded.right) if answers else (encoded.right, encoded.wrong)
+    other = encoded.word_counterfactual
+    turned = None if other is None else _labels(other, drawn)
+    return replace(encoded, example=example, right=right, wrong=wrong, word_counterfactual=turned)
 
 
-def _related(generator: np.random.Generator) -> Way:
+def _related(encoded: EncodedExample, drawn: np.ndarray) -> EncodedExample:
     """Exchange the related word with one of its attractors, or with none; each as likely."""
-    share = generator.random()  # of a cluster, whose templates have different numbers of attractors
-
-    def way(encoded: EncodedExample) -> EncodedExample:
-        names = [None, *sorted(encoded.distractors)]
-        chosen = names[int(share * len(names))]
-        return encoded if chosen is None else tagged_at(encoded, chosen)
-
-    return way
+    names = [None, *sorted(encoded.distractors)]  # templates have different numbers of attractors
+    chosen = names[int(drawn[0] * len(names))]
+    return encoded if chosen is None else tagged_at(encoded, chosen)
 
 
 def tagged_at(encoded: EncodedExample, chosen: str) -> EncodedExample:
@@ -275,5 +268,5 @@ def tagged_at(encoded: EncodedExample, chosen: str) -> EncodedExample:
 
 def at_attractors(task: Task) -> Task:
     """The task with its first attractors tagged as the related words: wrong tags."""
-    changed = _changed(task, lambda: lambda encoded: tagged_at(encoded, "first attractor"))
+    changed = _changed(task, lambda encoded, _: tagged_at(encoded, "first attractor"), lambda: np.empty(0))
     return replace(changed, name=f"{task.name}{AT_ATTRACTORS}")

@@ -24,17 +24,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.calibration.language import (
-    INFLECTED,
-    LEMMAS,
-    LONGEST,
-    PHENOMENA,
-    TASKS,
-    TaskName,
-    Word,
-    tokenizer,
-    vocabulary,
-)
+from interp.calibration import language
+from interp.calibration.language import INFLECTED, LEMMAS, LONGEST, PHENOMENA, TASKS, TaskName, Word, vocabulary
 from interp.calibration.roles import LOUD_ROLES, Planted, noun_of, queries_of
 from interp.model.config import TransformerConfig
 from interp.model.devices import documented
@@ -268,7 +259,7 @@ class Shape:
 def model_of(shape: Shape, *, seed: int = 0, **others: Any) -> HookedTransformer:
     """A model of the language, with random weights and without MLPs; `others` are fields of ``TransformerConfig``."""
     known = {"d_mlp": 0, "d_vocab": len(vocabulary()), "n_ctx": LONGEST, "tied": False}
-    return HookedTransformer(TransformerConfig(**asdict(shape) | known | others), tokenizer(), seed=seed)
+    return HookedTransformer(TransformerConfig(**asdict(shape) | known | others), language.tokenizer(), seed=seed)
 
 
 @documented

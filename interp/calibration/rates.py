@@ -74,7 +74,7 @@ def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
     made = pd.DataFrame(claims, index=nulls.index).groupby([by_kind, nulls["job"]]).any()
     able = made[made["able"]]
     counted = [("all", "tracks", made), ("able", "tracks", able)]
-    for name in by_kind.unique():
+    for name in sorted(by_kind.unique()):
         own, all_able = (each[each.index.get_level_values("kind") == name] for each in (made, able))
         counted += [(name, claim, all_able) for claim in ("tracks", "any false verdict")]
         counted += [(name, claim, own) for claim in FALSE_EVIDENCE[name]]

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.heads_reading import CORRECTIONS
 from interp.report.probes_words import (
     BASELINES,
     CONTROL_NAMES,
@@ -29,6 +28,7 @@ from interp.report.probes_words import (
     resampled,
     spoken,
 )
+from interp.report.reading import CORRECTIONS
 from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, counted, listed, p_value
 
 _MOST = 5

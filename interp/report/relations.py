@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from interp.report.attention_words import PicturedHead, pictured_head
-from interp.report.heads_reading import CORRECTIONS
 from interp.report.heatmap import Cell, head_grid
 from interp.report.html import attention_data, flatten, model_with_hash
 from interp.report.notebook import MOST_DRAWN
+from interp.report.reading import CORRECTIONS
 from interp.report.relations_figures import (
     MOST_GRIDS,
     grid_name,
