@@ -10,12 +10,11 @@ The sentences are templates of ``reading.toml``.
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from interp.report.card_tables import position, spoken, unit_of
-from interp.report.heads_frames import FINDINGS, VERDICTS
-from interp.report.heads_sentences import head_sentence, reason_of, unused_sentence
+from interp.report.heads_frames import VERDICTS
+from interp.report.heads_sentences import verdict_sentence
 from interp.report.reading import texts
 from interp.report.words import change, counted, estimate, listed, size
 
@@ -45,7 +44,7 @@ def across_tasks(card: Any) -> list[str]:
 def findings(card: Any) -> list[str]:
     """What was found on a card of one task, the verdict first."""
     paths = [*_paths(card.feeds, "into it"), *_paths(card.readers, "from it")]
-    return [_verdict(card), *_conclusions(card), *_by_word(card), *paths]
+    return [verdict_sentence(card.verdicts), *_conclusions(card), *_by_word(card), *paths]
 
 
 def further(card: Any) -> list[str]:
@@ -56,31 +55,6 @@ def further(card: Any) -> list[str]:
         for reason, parts in reasons.items()
     ]
     return [*_effects(card), *_alike(card.agreement), *_halves(card), *_taken_out(card), *missing]
-
-
-def _verdict(card: Any) -> str:
-    """The dossier's own sentence, or, where it has none for a head by itself, the verdict's meaning with the effect."""
-    row = card.verdicts.iloc[0]
-    if row["verdict"] in FINDINGS:
-        return head_sentence(row)
-    if row["verdict"] == "encodes, unused":
-        return unused_sentence(card.verdicts)[0]
-    verdict, reason = VERDICTS[row["verdict"]], reason_of(row)
-    effects = {
-        name: estimate(*row[[name, f"{name}_low", f"{name}_high"]], unit=unit_of(card), n_clusters=row["n_clusters"])
-        for name in ("effect", "mean_effect")
-    }
-    return _say(
-        "verdict",
-        task=card.tasks["task"].iloc[0],
-        verdict=verdict.name,
-        meaning=verdict.meaning,
-        because=f" ({reason})" if reason else "",
-        mean=spoken(str(row["mean_replacement"])),
-        minimum=size(row["min_effect"]),
-        needed=f"; about {row['n_to_decide']:.0f} units would decide" if np.isfinite(row["n_to_decide"]) else "",
-        **effects,
-    )
 
 
 def _conclusions(card: Any) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from interp.report.heads_frames import FINDINGS, VERDICTS, head_names, with_shown_names
@@ -78,6 +79,16 @@ def head_sentence(row: pd.Series) -> str:
     return (template + "{in_templates}.{if_carried}").format_map(_Said(row))
 
 
+def verdict_sentence(verdicts: pd.DataFrame) -> str:
+    """One head's verdict on one task: its finding, or, where it has none, what the verdict means, with the effects."""
+    row = verdicts.iloc[0]
+    if row["verdict"] in FINDINGS:
+        return head_sentence(row)
+    if row["verdict"] == "encodes, unused":
+        return unused_sentence(verdicts)[0]
+    return _TEXTS["verdict"].format_map(_Said(row))
+
+
 def unused_sentence(heads: pd.DataFrame) -> list[str]:
     """One sentence of all heads that carry the feature and are not shown to do anything with it."""
     found = heads[heads["verdict"] == "encodes, unused"].sort_values("probe", ascending=False)
@@ -99,6 +110,11 @@ class _Said(dict[str, Any]):
 def _does(value: str, ends: str, said: _Said) -> str:
     low, high = said[f"{ends}_low"], said[f"{ends}_high"]
     return change(said[value], low, high, said["unit"], n_clusters=said.get("n_clusters"))
+
+
+def _amount(value: str, said: _Said) -> str:
+    ends = (said[f"{value}_low"], said[f"{value}_high"])
+    return estimate(said[value], *ends, said["unit"], n_clusters=said["n_clusters"])
 
 
 def _where(said: _Said) -> str:
@@ -184,6 +200,11 @@ _CLAUSES: Mapping[str, Callable[[_Said], str]] = {
     "of_templates": lambda said: counted(int(said["n_templates"]), "template"),
     "others": lambda said: listed(str(said["partners"]).split()),
     "together": lambda said: listed(str(said["group"]).split("+")),
+    "meaning": lambda said: VERDICTS[said["verdict"]].meaning,
+    "in_brackets": lambda said: f" ({reason})" if (reason := reason_of(said)) else "",
+    "resampled_by": partial(_amount, "effect"),
+    "averaged_by": partial(_amount, "mean_effect"),
+    "needed": lambda said: _TEXTS["needed units"].format_map(said) if np.isfinite(said["n_to_decide"]) else "",
     "if_carried": lambda said: said["carried"] if said["representation"] == "carried" else "",
 }
 
