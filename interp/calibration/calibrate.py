@@ -24,18 +24,8 @@ import pandas as pd
 import torch
 
 from interp.arguments import whole_number
-from interp.calibration import rates
-from interp.calibration.controls import (
-    AT_ATTRACTORS,
-    NULLS,
-    SINGLE,
-    NullKind,
-    at_attractors,
-    null_case,
-    seeing_head,
-    seeing_model,
-    single_head,
-)
+from interp.calibration import controls, rates
+from interp.calibration.controls import NULLS, NullKind
 from interp.calibration.drawing import PHENOMENA_TASKS, STANDARD, Difficulty, Plan, check_shape, draw
 from interp.calibration.language import TASKS, Crossed, load, load_crossed
 from interp.calibration.planted import Shape
@@ -148,42 +138,41 @@ def _case(kind: Kind, plan: Plan) -> tuple[Any, ...]:
     """The model, and the tasks of each report; wrongly tagged tasks have a report of their own."""
     n, seed = plan.difficulty.n, plan.seed
     if kind == "single head":
-        return single_head(seed), [load(name, n=n, seed=seed) for name in TASKS]
+        return controls.single_head(seed), [load(name, n=n, seed=seed) for name in TASKS]
     if kind == "copied":
         ordered, others = load("agreement", n=n, seed=seed, ordered=True), plan.tasks()[1:]
-        return plan.model(), [ordered, *others], [at_attractors(ordered), *others]
-    if kind.startswith("one that sees"):
-        is_crossed = "crossed" in kind
-        model = seeing_model(seed, is_crossed=is_crossed, grouped="grouped" in kind)
-        if not is_crossed:
-            return model, [load(name, n=n, seed=seed) for name in PHENOMENA_TASKS]
-        one, other = get_args(Crossed)
-        tags = ([(one, one), (other, other)], [(one, other), (other, one)])
-        return model, *([load_crossed(*each, n=n, seed=seed) for each in asked] for asked in tags)
-    if kind not in NULLS:
+        return plan.model(), [ordered, *others], [controls.at_attractors(ordered), *others]
+    if kind in NULLS:
+        return controls.null_case(kind, plan)
+    if not kind.startswith("one that sees"):
         return plan.model(), plan.tasks()
-    return null_case(kind, plan)
+    is_crossed = "crossed" in kind
+    model = controls.seeing_model(seed, is_crossed=is_crossed, grouped="grouped" in kind)
+    if not is_crossed:
+        return model, [load(name, n=n, seed=seed) for name in PHENOMENA_TASKS]
+    tags: list[Crossed] = list(get_args(Crossed))
+    reports = (zip(tags, own, strict=True) for own in (tags, tags[::-1]))
+    return model, *([load_crossed(*each, n=n, seed=seed) for each in asked] for asked in reports)
 
 
 def _truth(plan: Plan, found: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """Role, right verdict and share of the head in each row."""
     truth, shares = plan.truth(), {(each.layer, each.head): each.share for each in plan.heads}
-    rows: list[tuple[str, Verdict, float]] = []
-    for layer, head, task in zip(found["layer"], found["head"], found["task"], strict=True):
+
+    def of(layer: int, head: int, task: Any) -> tuple[str, Verdict, float]:
         if kind in ("single head", "trained", "untrained"):
-            rows.append((kind, SINGLE[task] if kind == "single head" else "none", 1.0))
-        elif kind.startswith("one that sees") and head != seeing_head(plan.seed):
-            rows.append(("blind", "none", 1.0))
-        elif kind.startswith("one that sees"):
-            is_wrong = task in WRONG_TASKS
-            rows.append((WRONG_TAG, "attends and causal", 1.0) if is_wrong else ("one that sees", "tracks", 1.0))
-        elif task.endswith(AT_ATTRACTORS):
+            return kind, controls.SINGLE[task] if kind == "single head" else "none", 1.0
+        if kind.startswith("one that sees"):
+            if head != controls.seeing_head(plan.seed):
+                return "blind", "none", 1.0
+            return (WRONG_TAG, "attends and causal", 1.0) if task in WRONG_TASKS else ("one that sees", "tracks", 1.0)
+        if task.endswith(controls.AT_ATTRACTORS):
             is_reader = truth[layer, head, "agreement"][0] == "copy reader"
-            rows.append((WRONG_TAG, TRUTH["copy reader"], 1.0) if is_reader else ("elsewhere", "none", 1.0))
-        else:
-            role, right = truth[layer, head, task]
-            share = shares[layer, head] if role == "tracker" else 1.0
-            rows.append((role, "none" if kind in NULLS else right, share))
+            return (WRONG_TAG, TRUTH["copy reader"], 1.0) if is_reader else ("elsewhere", "none", 1.0)
+        role, right = truth[layer, head, task]
+        return role, "none" if kind in NULLS else right, shares[layer, head] if role == "tracker" else 1.0
+
+    rows = [of(*cell) for cell in found[["layer", "head", "task"]].itertuples(index=False, name=None)]
     return pd.DataFrame(rows, columns=["role", "truth", "share"], index=found.index)
 
 
@@ -204,11 +193,7 @@ def run_jobs(jobs: Sequence[Job], *, run: Run | None = None, progress: Progress 
     asked = {"kind": "calibration", "jobs": len(named), "alpha": ALPHA, "threads": torch.get_num_threads()}
     asked["jobs_hash"] = hashlib.sha256("\n".join(named).encode()).hexdigest()
 
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress(done, len(named))
-
-    return kept_frame(run, asked, Job.run, named, tell)
+    return kept_frame(run, asked, Job.run, named, lambda done: progress(done, len(named)) if progress else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

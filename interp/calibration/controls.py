@@ -26,7 +26,7 @@ can, and kinds of evidence of all.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -35,27 +35,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
+from interp.calibration import language
 from interp.calibration.drawing import PHENOMENA_TASKS, Plan
-from interp.calibration.language import (
-    LONGEST,
-    PHENOMENA,
-    Crossed,
-    TaskName,
-    crossed,
-    load_told,
-    other_form,
-    pairs,
-    tokenizer,
-    told,
-    vocabulary,
-    with_other_values,
-)
-from interp.calibration.planted import PLACES, Shape, plant
+from interp.calibration.language import LONGEST, TaskName, vocabulary
+from interp.calibration.planted import PLACES, Shape, model_of, plant
 from interp.claims.rules import Verdict
-from interp.model.config import TransformerConfig
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
-from interp.tasks.example import Example, MinimalPair
+from interp.tasks.example import MinimalPair
 from interp.tasks.task import EncodedExample, Task, Unit
 
 NullKind = Literal["trained", "permuted labels", "permuted pairs", "untrained"]
@@ -80,8 +67,7 @@ SENTENCES, SEEING_RATE, SEEING_STEPS = 2000, 0.003, 1500
 @documented
 def single_head(seed: int) -> HookedTransformer:
     """Train a model of one head to do agreement and coreference."""
-    draws = np.random.default_rng([seed, len(SINGLE)])
-    return _trained(SHAPE, (pair for task in PHENOMENA_TASKS for pair in pairs(task, PAIRS, draws, 0.5)), seed)
+    return _trained(SHAPE, map(language.pair_of, PHENOMENA_TASKS), seed)
 
 
 def seeing_head(seed: int) -> int:
@@ -96,28 +82,21 @@ def seeing_model(seed: int, *, is_crossed: bool, grouped: bool) -> HookedTransfo
     Its language is ``language.crossed`` or, unless it `is_crossed`, agreement and coreference; if `grouped`, two heads
     each share keys and values.
     """
-    draws, generator = np.random.default_rng([seed, len(SINGLE)]), torch.Generator().manual_seed(seed)
-    config = TransformerConfig(
-        **asdict(replace(SEEING, n_kv_heads=SEEING.n_heads // 2 if grouped else None)),
-        d_mlp=2 * SEEING.d_model,
-        d_vocab=len(vocabulary()),
-        n_ctx=LONGEST,
-        tied=False,
-    )
-    model, sees, size = HookedTransformer(config, tokenizer(), seed=seed), seeing_head(seed), config.d_model
+    shape = replace(SEEING, n_kv_heads=SEEING.n_heads // 2 if grouped else None)
+    generator, sees, size = torch.Generator().manual_seed(seed), seeing_head(seed), SEEING.d_model
+    model = model_of(shape, seed=seed, d_mlp=2 * size)
     basis = torch.randn(size, size, generator=generator)
     basis[:, 0] = 1.0  # the mean, which LayerNorm takes away
     places, words = torch.linalg.qr(basis).Q[:, 1:].T.split([PLACES, size - 1 - PLACES])
     attention: Any = model.blocks[0].attn
-    n_shared = SEEING.n_heads // config.kv_heads
     to_places = places.T @ places
 
     def blind() -> None:
-        for head in range(config.kv_heads):
-            if head != sees // n_shared:
+        for head in range(len(attention.W_K)):
+            if head != sees // shape.n_queries:
                 attention.W_K[head] = to_places @ attention.W_K[head]
         for head in range(SEEING.n_heads):
-            if head != sees and head // n_shared == sees // n_shared:
+            if head != sees and head // shape.n_queries == sees // shape.n_queries:
                 attention.W_Q[head], attention.b_Q[head] = 0.0, 0.0
 
     with torch.no_grad():
@@ -126,11 +105,10 @@ def seeing_model(seed: int, *, is_crossed: bool, grouped: bool) -> HookedTransfo
         blind()
     frozen = {"embed.W_E", "pos_embed.W_pos", "blocks.0.ln1.w", "blocks.0.ln1.b"}
     weights = [each for name, each in model.named_parameters() if name not in frozen]
-    if is_crossed:
-        drawn = [pair for name in get_args(Crossed) for pair in crossed(name, name, SENTENCES, draws)]
-    else:
-        drawn = [pair for name in PHENOMENA_TASKS for pair in pairs(name, SENTENCES, draws, 0.5)]
-    return _fitted(model, weights, drawn, generator, rate=SEEING_RATE, most_steps=SEEING_STEPS, after_step=blind)
+    tasks = get_args(language.Crossed)
+    drawn = [partial(language.crossed, each, each) if is_crossed else language.pair_of(each) for each in tasks]
+    how: dict[str, Any] = {"rate": SEEING_RATE, "most_steps": SEEING_STEPS, "after_step": blind}
+    return _fitted(model, weights, _pairs(drawn, SENTENCES, seed), generator, **how)
 
 
 def _at_random(words: Tensor, generator: torch.Generator) -> Tensor:
@@ -149,21 +127,20 @@ def _at_random(words: Tensor, generator: torch.Generator) -> Tensor:
     return normalize(torch.stack(rows), dim=-1) @ words
 
 
-@documented
-def told_model(shape: Shape, seed: int) -> HookedTransformer:
-    """Train a model of any shape to answer by keys."""
-    draws = np.random.default_rng([seed, len(SINGLE)])
-    return _trained(shape, (pair for what in PHENOMENA.values() for pair in told(what, PAIRS, draws)), seed)
-
-
-def _trained(shape: Shape, drawn: Iterable[MinimalPair], seed: int) -> HookedTransformer:
+def _trained(shape: Shape, draws: Iterable[language.Draw], seed: int) -> HookedTransformer:
     """All weights of attention are trained until right answers are certain to be likelier than wrong ones."""
     model, generator = plant(shape, [], seed=seed), torch.Generator().manual_seed(seed)
     weights = [getattr(block.attn, name) for block in model.blocks for name in ("W_Q", "W_K", "W_V", "W_O")]
     with torch.no_grad():
         for weight in weights:
             weight.normal_(std=INIT_STD, generator=generator)
-    return _fitted(model, weights, drawn, generator, rate=LEARNING_RATE)
+    return _fitted(model, weights, _pairs(draws, PAIRS, seed), generator, rate=LEARNING_RATE, most_steps=MOST_STEPS)
+
+
+def _pairs(draws: Iterable[language.Draw], n: int, seed: int) -> list[MinimalPair]:
+    """So many of each task that a model is trained on."""
+    generator = np.random.default_rng([seed, len(SINGLE)])
+    return [pair for draw in draws for pair in language.pairs(draw, n, generator)]
 
 
 def _fitted(
@@ -173,11 +150,16 @@ def _fitted(
     generator: torch.Generator,
     *,
     rate: float,
-    most_steps: int = MOST_STEPS,
+    most_steps: int,
     after_step: Callable[[], None] = lambda: None,
 ) -> HookedTransformer:
     """Train `weights` on both examples of pairs."""
-    tokens, queries, answers = _encoded([each for pair in drawn for each in (pair.item, pair.counterfactual) if each])
+    ids = {word.text: number for number, word in enumerate(vocabulary())}
+    examples = [each for pair in drawn for each in (pair.item, pair.counterfactual) if each]
+    rows = [[0, *(ids[word] for word in each.prompt.split())] for each in examples]
+    tokens = torch.tensor([[*own, *[0] * (LONGEST - len(own))] for own in rows])
+    queries = torch.tensor([len(own) - 1 for own in rows])
+    answers = torch.tensor([[ids[each.right.strip()], ids[each.wrong.strip()]] for each in examples])
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
     for _ in range(most_steps):
         batch = torch.randint(len(tokens), (BATCH,), generator=generator)
@@ -193,15 +175,6 @@ def _fitted(
     return model.eval()
 
 
-def _encoded(examples: list[Example]) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows of tokens, where each asks, and its right and wrong answer."""
-    ids = {word.text: number for number, word in enumerate(vocabulary())}
-    rows = [[0, *(ids[word] for word in example.prompt.split())] for example in examples]
-    tokens = torch.tensor([[*own, *[0] * (LONGEST - len(own))] for own in rows])
-    answers = [[ids[each.right.strip()], ids[each.wrong.strip()]] for each in examples]
-    return tokens, torch.tensor([len(own) - 1 for own in rows]), torch.tensor(answers)
-
-
 @documented
 def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]]:
     """A model on which nothing is to be found, and its tasks.
@@ -210,13 +183,11 @@ def null_case(kind: NullKind, plan: Plan) -> tuple[HookedTransformer, list[Task]
     """
     generator = np.random.default_rng([plan.seed, NULLS.index(kind)])
     if kind == "trained":
-        tasks = [load_told(name, n=plan.difficulty.n, seed=plan.seed) for name in PHENOMENA_TASKS]
-        return told_model(trained_shape(plan.shape), plan.seed), tasks
+        tasks = [language.load_told(name, n=plan.difficulty.n, seed=plan.seed) for name in PHENOMENA_TASKS]
+        draws = [partial(language.told, what) for what in language.PHENOMENA.values()]
+        return _trained(trained_shape(plan.shape), draws, plan.seed), tasks
     if kind == "untrained":
-        config = TransformerConfig(
-            **asdict(plan.shape), d_mlp=0, d_vocab=len(vocabulary()), n_ctx=LONGEST, tied=False, init_std=0.3
-        )
-        return HookedTransformer(config, tokenizer(), seed=plan.seed).eval(), plan.tasks()
+        return model_of(plan.shape, seed=plan.seed, init_std=0.3).eval(), plan.tasks()
     return plan.model(), [permuted(task, kind, generator) for task in plan.tasks()]
 
 
@@ -227,80 +198,75 @@ def trained_shape(shape: Shape) -> Shape:
     return replace(shape, n_layers=min(MOST_LAYERS, shape.n_layers), n_heads=n_heads, n_kv_heads=n_kv_heads)
 
 
-Way = Callable[[EncodedExample], EncodedExample]
+Change = Callable[[EncodedExample, np.ndarray], EncodedExample]
+"""Changes an example as the numbers from 0 to 1 say that are drawn for its cluster."""
 
 
 def permuted(task: Task, kind: Literal["permuted labels", "permuted pairs"], generator: np.random.Generator) -> Task:
     """The task with each cluster's examples permuted in one way; its references apart from its units."""
-    return _changed(task, partial(_labels if kind == "permuted labels" else _related, generator))
+    change, n = (_labels, 2) if kind == "permuted labels" else (_related, 1)
+    return _changed(task, change, lambda: generator.random(n))
 
 
-def _changed(task: Task, draw: Callable[[], Way]) -> Task:
-    """The task with the examples of each cluster changed in the first way that is drawn for it."""
+def _changed(task: Task, change: Change, draw: Callable[[], np.ndarray]) -> Task:
+    """The task with the examples of each cluster changed by the first numbers that are drawn for it."""
 
     def changed(units: Sequence[Unit]) -> tuple[Unit, ...]:
-        ways: dict[str, Way] = {}
+        drawn: dict[str, np.ndarray] = {}
         found = []
         for unit in units:
-            way = ways.setdefault(unit.cluster, draw())
-            other = None if unit.counterfactual is None else way(unit.counterfactual)
-            found.append(replace(unit, item=way(unit.item), counterfactual=other))
+            own = drawn.setdefault(unit.cluster, draw())
+            other = None if unit.counterfactual is None else change(unit.counterfactual, own)
+            found.append(replace(unit, item=change(unit.item, own), counterfactual=other))
         return tuple(found)
 
     return replace(task, units=changed(task.units), references=tuple(changed(each) for each in task.references))
 
 
-def _labels(generator: np.random.Generator) -> Way:
+def _labels(encoded: EncodedExample, drawn: np.ndarray) -> EncodedExample:
     """Exchange the answers, and the feature's values; each or not."""
-    answers, features = generator.random(2) < 0.5
-
-    def way(encoded: EncodedExample) -> EncodedExample:
-        example = with_other_values(encoded.example) if features else encoded.example
-        ends = (encoded.wrong, encoded.right) if answers else (encoded.right, encoded.wrong)
-        other = encoded.word_counterfactual
-        turned = None if other is None else way(other)
-        return replace(encoded, example=example, right=ends[0], wrong=ends[1], word_counterfactual=turned)
-
-    return way
+    answers, features = drawn < 0.5
+    example = language.with_other_values(encoded.example) if features else encoded.example
+    right, wrong = (encoded.wrong, encoded.right) if answers else (encoded.right, encoded.wrong)
+    other = encoded.word_counterfactual
+    turned = None if other is None else _labels(other, drawn)
+    return replace(encoded, example=example, right=right, wrong=wrong, word_counterfactual=turned)
 
 
-def _related(generator: np.random.Generator) -> Way:
+def _related(encoded: EncodedExample, drawn: np.ndarray) -> EncodedExample:
     """Exchange the related word with one of its attractors, or with none; each as likely."""
-    share = generator.random()  # of a cluster, whose templates have different numbers of attractors
-
-    def way(encoded: EncodedExample) -> EncodedExample:
-        names = [None, *sorted(encoded.distractors)]
-        chosen = names[int(share * len(names))]
-        return encoded if chosen is None else tagged_at(encoded, chosen)
-
-    return way
+    names = [None, *sorted(encoded.distractors)]  # templates have different numbers of attractors
+    chosen = names[int(drawn[0] * len(names))]
+    return encoded if chosen is None else tagged_at(encoded, chosen)
 
 
 def tagged_at(encoded: EncodedExample, chosen: str) -> EncodedExample:
-    """The example with a distractor tagged as the related word, and its other form for the word counterfactual."""
+    """The example with a distractor tagged as the related word, and its other form for the word counterfactual.
+
+    That is the example with the other form of the word that is tagged, as if that decided the feature and the answer.
+    """
     distractors = {**encoded.distractors, chosen: encoded.related}
     tagged = replace(encoded, related=encoded.distractors[chosen], distractors=distractors)
-    return replace(tagged, word_counterfactual=_other_form(tagged))
+    (place,), words = tagged.related, [each.text for each in vocabulary()]
+    prompt = list(encoded.prompt)
+    prompt[place] = words.index(language.other_form(words[prompt[place]]))
+    example = replace(
+        language.with_other_values(encoded.example),
+        prompt=" ".join(words[each] for each in prompt[1:]),
+        right=encoded.example.wrong,
+        wrong=encoded.example.right,
+        word_counterfactuals=(),
+    )
+    turned: dict[str, Any] = {
+        "example": example,
+        "prompt": tuple(prompt),
+        "right": encoded.wrong,
+        "wrong": encoded.right,
+    }
+    return replace(tagged, word_counterfactual=replace(tagged, **turned, word_counterfactual=None))
 
 
 def at_attractors(task: Task) -> Task:
     """The task with its first attractors tagged as the related words: wrong tags."""
-    changed = _changed(task, lambda: lambda encoded: tagged_at(encoded, "first attractor"))
+    changed = _changed(task, lambda encoded, _: tagged_at(encoded, "first attractor"), lambda: np.empty(0))
     return replace(changed, name=f"{task.name}{AT_ATTRACTORS}")
-
-
-def _other_form(encoded: EncodedExample) -> EncodedExample:
-    """The example with the other form of the word that is tagged, as if that decided the feature and the answer."""
-    (place,), example, words = encoded.related, with_other_values(encoded.example), [each.text for each in vocabulary()]
-    other = words.index(other_form(words[encoded.prompt[place]]))
-    prompt = (*encoded.prompt[:place], other, *encoded.prompt[place + 1 :])
-    text = " ".join(words[each] for each in prompt[1:])
-    turned = replace(example, prompt=text, right=example.wrong, wrong=example.right, word_counterfactuals=())
-    return replace(
-        encoded,
-        example=turned,
-        prompt=prompt,
-        right=encoded.wrong,
-        wrong=encoded.right,
-        word_counterfactual=None,
-    )

@@ -10,7 +10,7 @@
 5. All at random places; a looker reads no later than the first stand-in writes, for that drowns what comes after.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,11 +81,10 @@ class Plan:
         for layer, head in np.ndindex(self.shape.n_layers, self.shape.n_heads):
             planted = placed.get((layer, head))
             for task in TASKS:
-                if planted is not None and planted.is_about(task):
-                    found[layer, head, task] = (planted.role, planted.truth(task))
-                    continue
                 behind = any(each.layer < layer for each in self.heads if (each.role, each.task) == ("by value", task))
                 found[layer, head, task] = ("bystander" if behind or head % self.shape.n_queries else "idle", "none")
+                if planted is not None and planted.is_about(task):
+                    found[layer, head, task] = (planted.role, planted.truth(task))
         return found
 
 
@@ -135,21 +134,21 @@ class _Places:
     """Gives out places at random, each once."""
 
     def __init__(self, shape: Shape, generator: np.random.Generator, difficulty: Difficulty, special: str):
-        self._shape, self._generator, self._special = shape, generator, special
+        self._generator, self._special, self._last = generator, special, shape.n_layers - 1
         self._share, self._glance = difficulty.share, difficulty.glance
-        places = np.ndindex(shape.n_layers, shape.n_heads)
-        self._free = {(layer, head) for layer, head in places if head % shape.n_queries == 0}
+        places = ((layer, head) for layer in range(shape.n_layers) for head in range(shape.n_heads))
+        self._free = [place for place in places if place[1] % shape.n_queries == 0]
 
     def fill(self) -> list[Planted]:
         """All heads with a purpose."""
-        last, is_standard = self._shape.n_layers - 1, self._share == 1 and not self._glance
-        earlier = self._take("previous word", "induction", most=last - 1)
+        is_standard = self._share == 1 and not self._glance
+        earlier = self._take("previous word", "induction", most=self._last - 1)
         found = [earlier, *self._trackers("induction", least=earlier.layer + 1)]
         latest: dict[TaskName, int] = {}
         for task in PHENOMENA_TASKS:
             asked = self._special if task == "agreement" else ""
             if asked == "copied":
-                found.append(self._take("copier", task, most=last - 1))
+                found.append(self._take("copier", task, most=self._last - 1))
                 found.append(self._take("copy reader", task, least=found[-1].layer + 1))
             elif asked.startswith("group") or (is_standard and self._chance(0.3)):
                 size = int(asked[-1]) if asked.startswith("group") else int(self._generator.integers(2, 5))
@@ -163,19 +162,19 @@ class _Places:
                 if self._glance or (is_standard and self._chance(0.4)):
                     role: Role = "glancer" if self._glance or self._chance(0.5) else "other route"
                     found.append(replace(self._take(role, task), glance=self._glance))
-                elif is_standard and trackers[0].layer < last and self._chance(0.8):
+                elif is_standard and trackers[0].layer < self._last and self._chance(0.8):
                     found.append(self._take("amplifier", task, least=trackers[0].layer + 1))
         if self._chance(0.6):
             task = self._one_of(PHENOMENA_TASKS)
-            found.append(self._take("looker", task, most=latest.get(task, last)))
+            found.append(self._take("looker", task, most=latest.get(task)))
         if self._chance(0.6):
             found.append(self._take("carrier", self._one_of(PHENOMENA_TASKS)))
         if not latest and self._chance(0.8):
             by_another_route = {each.task for each in found if each.role in BY_ATTRACTORS}
-            plain = tuple(task for task in PHENOMENA_TASKS if task not in by_another_route)
+            plain = [task for task in PHENOMENA_TASKS if task not in by_another_route]
             of = self._one_of(plain) if is_standard and plain and self._chance(0.6) else None
-            found.append(self._take("loud" if of is None else "loud tracker", of, least=last))
-            found.append(self._take("loud", of, least=last, share=-1.0))
+            found.append(self._take("loud" if of is None else "loud tracker", of, least=self._last))
+            found.append(self._take("loud", of, least=self._last, share=-1.0))
         return found
 
     def _trackers(self, task: TaskName, least: int = 0) -> list[Planted]:
@@ -185,8 +184,7 @@ class _Places:
     def _take(
         self, role: Role, task: TaskName | None, *, least: int = 0, most: int | None = None, share: float = 1.0
     ) -> Planted:
-        top = self._shape.n_layers - 1 if most is None else most
-        free = sorted(place for place in self._free if least <= place[0] <= top)
+        free = [place for place in self._free if least <= place[0] <= (self._last if most is None else most)]
         if not free:
             raise _FullError
         place = free[int(self._generator.integers(len(free)))]
@@ -196,5 +194,5 @@ class _Places:
     def _chance(self, p: float) -> bool:
         return bool(self._generator.random() < p)
 
-    def _one_of(self, tasks: tuple[TaskName, ...]) -> TaskName:
+    def _one_of(self, tasks: Sequence[TaskName]) -> TaskName:
         return tasks[int(self._generator.integers(len(tasks)))]

@@ -16,7 +16,7 @@ counterfactual: itself with the other form of that word.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -25,8 +25,10 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
 from interp.tasks.encoding import encode_task
-from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.grammar.items import with_other_words
+from interp.tasks.example import Example, MinimalPair, Relation
+from interp.tasks.grammar.items import example, with_other_words
+from interp.tasks.grammar.phrases import Word as Slotted
+from interp.tasks.grammar.phrases import spans
 from interp.tasks.task import Task
 
 TaskName = Literal["agreement", "coreference", "induction"]
@@ -122,18 +124,19 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=made, bos_token=BOS, clean_up_tokenization_spaces=False)
 
 
+Draw = Callable[[int, np.random.Generator], MinimalPair]
+"""Draws a pair of a task, given the lemma of its related word."""
+
+
 def load(name: TaskName, *, n: int, seed: int, correlation: float = 0.5, ordered: bool = False) -> Task:
     """One of the tasks, with `n` pairs whose lemmas come round evenly, so that there are as many clusters as can be.
 
     The `correlation` is how often an attractor has the value of the related word. Above .5, the counterfactual turns
     the attractors, too, so that it holds there. If `ordered`, there is one attractor, behind the related word.
     """
-
-    def drawn(n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
-        return pairs(name, n, generator, correlation, ordered)
-
     feature = "ending" if name == "induction" else PHENOMENA[name].feature
-    return _encoded(name, DESCRIPTIONS[name], feature, drawn, n, [seed, TASKS.index(name)])
+    draw = pair_of(name, correlation=correlation, ordered=ordered)
+    return _encoded(name, DESCRIPTIONS[name], feature, draw, n, [seed, TASKS.index(name)])
 
 
 def load_told(name: TaskName, *, n: int, seed: int) -> Task:
@@ -156,94 +159,94 @@ def load_crossed(feature: Crossed, tagged: Crossed, *, n: int, seed: int) -> Tas
     return _encoded(name, description, PHENOMENA[feature].feature, partial(crossed, feature, tagged), n, seeds)
 
 
-def _encoded(
-    name: str, description: str, feature: str, drawn: Callable[..., Iterator[MinimalPair]], n: int, seeds: Sequence[int]
-) -> Task:
+def _encoded(name: str, description: str, feature: str, draw: Draw, n: int, seeds: Sequence[int]) -> Task:
     """The task of `n` pairs and their references, which have draws of their own."""
     own, references = (np.random.default_rng([seeds[0], half, *seeds[1:]]) for half in range(2))
     return encode_task(
-        drawn(n, own),
+        pairs(draw, n, own),
         tokenizer=tokenizer(),
         name=name,
         description=description,
         metric="logit_difference",
-        references=drawn(REFERENCES, references),
+        references=pairs(draw, REFERENCES, references),
         n_ctx=LONGEST,
         feature=feature,
     )
 
 
-def told(what: Phenomenon, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
-    """Sentences of a phenomenon with one of two keys in a filler's place; the counterfactual has the other key.
+def pairs(draw: Draw, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
+    """So many pairs, each lemma as often as the others."""
+    rounds = [generator.permutation(LEMMAS) for _ in range(-(-n // LEMMAS))]
+    return (draw(lemma, generator) for lemma in np.concatenate(rounds)[:n].tolist())
+
+
+def pair_of(name: TaskName, *, correlation: float = 0.5, ordered: bool = False) -> Draw:
+    """What draws a minimal pair of a task; see ``load``."""
+    if name == "induction":
+        return induction
+    return partial(_phenomenon, PHENOMENA[name], correlation=correlation, ordered=ordered)
+
+
+def told(what: Phenomenon, lemma: int, generator: np.random.Generator) -> MinimalPair:
+    """A sentence of a phenomenon with one of two keys in a filler's place; the counterfactual has the other key.
 
     Who believes in the tag gives each the related word's other form for its word counterfactual, with the other answer.
     """
-    tellers = [f"key{2 * list(PHENOMENA.values()).index(what) + value}" for value in range(2)]
-    for lemma in _rounds(n, generator):
-        example = _phenomenon(what, lemma, generator, 0.5).item
-        value = int(generator.integers(2))
-        place = generator.choice([at for at, word in enumerate(example.prompt.split()) if word in FILLERS])
-        item, counterfactual = (_told(example, what, int(place), tellers, each) for each in (value, 1 - value))
-        yield MinimalPair(item, counterfactual, f"{what.noun}{lemma}")
+    plain = _phenomenon(what, lemma, generator).item
+    value = int(generator.integers(2))
+    place = int(generator.choice([at for at, word in enumerate(plain.prompt.split()) if word in FILLERS]))
+
+    def with_key(value: int) -> Example:
+        right, wrong = (f" {what.answers[each]}" for each in (value, 1 - value))
+        key = f"key{2 * list(PHENOMENA.values()).index(what) + value}"
+        features = {what.feature: what.values[value]}
+        found = replace(_with_word(plain, place, key), right=right, wrong=wrong, features=features)
+        before = found.prompt[: cast(Relation, found.relation).related.start].split()
+        other = _with_word(found, len(before), other_form(found.prompt.split()[len(before)]))
+        return with_other_words(found, [replace(with_other_values(other), right=wrong)])
+
+    return MinimalPair(with_key(value), with_key(1 - value), f"{what.noun}{lemma}")
 
 
-def _told(example: Example, what: Phenomenon, place: int, tellers: Sequence[str], value: int) -> Example:
-    right, wrong = (f" {what.answers[each]}" for each in (value, 1 - value))
-    features = {what.feature: what.values[value]}
-    found = replace(_with_word(example, place, tellers[value]), right=right, wrong=wrong, features=features)
-    assert found.relation is not None, "the language tags every example"
-    at = found.prompt[: found.relation.related.start].count(" ")
-    other = _with_word(found, at, other_form(found.prompt.split()[at]))
-    return with_other_words(found, [replace(with_other_values(other), right=wrong)])
-
-
-def _with_word(example: Example, place: int, word: str) -> Example:
+def _with_word(given: Example, place: int, word: str) -> Example:
     """The example with another word at a place."""
-    words, old = example.prompt.split(), example.relation
+    words, old = given.prompt.split(), cast(Relation, given.relation)
+    before = spans([Slotted(each) for each in words])
     words[place] = word
-    assert old is not None, "the language tags every example"
-    spans = dict(zip(_spans(example.prompt.split()), _spans(words), strict=True))
-    distractors = {role: spans[span] for role, span in old.distractors.items()}
-    relation = Relation(old.name, spans[old.query], spans[old.related], distractors)
-    return replace(example, prompt=" ".join(words), relation=relation)
+    moved = dict(zip(before, spans([Slotted(each) for each in words]), strict=True))
+    distractors = {role: moved[span] for role, span in old.distractors.items()}
+    relation = Relation(old.name, moved[old.query], moved[old.related], distractors)
+    return replace(given, prompt=" ".join(words), relation=relation)
 
 
-def crossed(feature: Crossed, tagged: Crossed, n: int, generator: np.random.Generator) -> Iterator[MinimalPair]:
-    """Pairs of ``load_crossed``."""
-    for lemma in _rounds(n, generator):
-        yield _crossed(feature, tagged, lemma, generator)
-
-
-def _crossed(feature: Crossed, tagged: Crossed, lemma: int, generator: np.random.Generator) -> MinimalPair:
-    """Noun and person, an attractor of each, and fillers in any order, then the query."""
+def crossed(feature: Crossed, tagged: Crossed, lemma: int, generator: np.random.Generator) -> MinimalPair:
+    """Noun and person, an attractor of each, and fillers in any order, then the query; see ``load_crossed``."""
     values = dict(zip(PHENOMENA, generator.choice([-1, 1], 2).tolist(), strict=True))
-    lemmas, attracting = generator.choice(LEMMAS, (2, 2)), generator.choice([-1, 1], 2)
+    lemmas, attracting = generator.choice(LEMMAS, (2, 2)), generator.choice([-1, 1], 2).tolist()
     lemmas[0] = lemma
     fillers = generator.choice(FILLERS, generator.integers(3, LONGEST - 6)).tolist()
     order = generator.permutation(4 + len(fillers)).tolist()
+    kinds = [each.noun for each in PHENOMENA.values()]
+    kinds += [f"of-{each}" for each in kinds]
 
-    def example(own: Mapping[TaskName, int], other: Mapping[TaskName, int]) -> Example:
-        what = list(PHENOMENA.items())
-        nouns = [each.noun for _, each in what]
-        forms = [inflected(each.noun, int(lemmas[0, at]), own[name]) for at, (name, each) in enumerate(what)]
-        forms += [inflected(f"of-{each}", int(lemmas[1, at]), int(attracting[at])) for at, each in enumerate(nouns)]
-        words = [*([*forms, *fillers][each] for each in order), "verb"]
-        spans = _spans(words)
-        places = {name: spans[order.index(at)] for at, name in enumerate(PHENOMENA)}
-        roles = {f"of-{each}": spans[order.index(2 + at)] for at, each in enumerate(nouns)}
-        return Example(
-            prompt=" ".join(words),
-            right=f" {_answer(own)}",
-            wrong=f" {_answer(other)}",
-            relation=Relation(PHENOMENA[tagged].relation, spans[-1], places[tagged], roles),
+    def sentence(own: Mapping[TaskName, int], other: Mapping[TaskName, int]) -> Example:
+        shown = zip(kinds, lemmas.ravel().tolist(), [*own.values(), *attracting], strict=True)
+        forms = [Slotted(inflected(*each), each[0]) for each in shown] + [Slotted(each) for each in fillers]
+        made = example(
+            [*(forms[each] for each in order), Slotted("verb")],
+            (_answer(own), _answer(other)),
+            relation=PHENOMENA[tagged].relation,
+            related=PHENOMENA[tagged].noun,
+            distractors={each: each for each in kinds[2:]},
             template="crossed",
-            layout=f"{tagged} at {order.index(list(PHENOMENA).index(tagged))} of {len(order)}",
             features={each.feature: each.values[int(own[name] > 0)] for name, each in PHENOMENA.items()},
         )
+        place = order.index(list(PHENOMENA).index(tagged))
+        return replace(made, layout=f"{tagged} at {place} of {len(order)}")
 
     turned = {**values, feature: -values[feature]}
     item, counterfactual = (
-        with_other_words(example(own, other), [example({**own, tagged: -own[tagged]}, own)])
+        with_other_words(sentence(own, other), [sentence({**own, tagged: -own[tagged]}, own)])
         for own, other in ((values, turned), (turned, values))
     )
     return MinimalPair(item, counterfactual, f"{PHENOMENA[feature].noun}{lemma}")
@@ -255,62 +258,42 @@ def _answer(values: Mapping[TaskName, int]) -> str:
     return PHENOMENA["agreement" if gender < 0 else "coreference"].answers[int(number > 0)]
 
 
-def _rounds(n: int, generator: np.random.Generator) -> list[int]:
-    """Lemmas, each as often as the others."""
-    return np.concatenate([generator.permutation(LEMMAS) for _ in range(-(-n // LEMMAS))])[:n].tolist()
-
-
-def pairs(
-    name: TaskName, n: int, generator: np.random.Generator, correlation: float, ordered: bool = False
-) -> Iterator[MinimalPair]:
-    """Minimal pairs of a task; see ``load``."""
-    for lemma in _rounds(n, generator):
-        if name == "induction":
-            yield induction(lemma, generator)
-        else:
-            yield _phenomenon(PHENOMENA[name], lemma, generator, correlation, ordered)
-
-
 def _phenomenon(
-    what: Phenomenon, lemma: int, generator: np.random.Generator, correlation: float, ordered: bool = False
+    what: Phenomenon, lemma: int, generator: np.random.Generator, *, correlation: float = 0.5, ordered: bool = False
 ) -> MinimalPair:
     """The related word, one or two attractors and fillers in any order, then the query."""
     value = int(generator.choice([-1, 1]))
-    others = generator.choice(
-        [each for each in range(LEMMAS) if each != lemma], 1 if ordered else generator.integers(1, 3), False
-    )
-    alike = np.where(generator.random(len(others)) < correlation, 1, -1)
-    fillers = generator.choice(FILLERS, generator.integers(4, LONGEST - 4 - len(others)))
+    lemmas = [each for each in range(LEMMAS) if each != lemma]
+    others = generator.choice(lemmas, 1 if ordered else generator.integers(1, 3), False).tolist()
+    alike = np.where(generator.random(len(others)) < correlation, 1, -1).tolist()
+    fillers = generator.choice(FILLERS, generator.integers(4, LONGEST - 4 - len(others))).tolist()
     order = generator.permutation(1 + len(others) + len(fillers)).tolist()
     if ordered:
         first = min(order.index(each) for each in range(1 + len(others)))
         order[order.index(0)], order[first] = order[first], 0
-    layout = f"{what.noun} at {order.index(0)} of {len(order)}, of-{what.noun} at " + ", ".join(
-        str(order.index(1 + each)) for each in range(len(others))
-    )
+    attracting = ", ".join(str(order.index(1 + each)) for each in range(len(others)))
+    layout = f"{what.noun} at {order.index(0)} of {len(order)}, of-{what.noun} at {attracting}"
+    roles = ["first attractor", "second attractor"][: len(others)]
 
-    def example(sign: int, turned: int) -> Example:
-        signs = [int(same) * turned * value for same in alike]
-        attractors = [inflected(f"of-{what.noun}", *each) for each in zip(others.tolist(), signs, strict=True)]
-        forms = [inflected(what.noun, lemma, sign * value), *attractors, *fillers.tolist()]
-        words = [*(forms[each] for each in order), what.query]
-        spans = _spans(words)
-        named = zip(range(len(others)), ("first", "second"), strict=False)
-        distractors = {f"{name} attractor": spans[order.index(1 + each)] for each, name in named}
-        right, wrong = what.answers[:: 1 if sign * value < 0 else -1]
-        return Example(
-            prompt=" ".join(words),
-            right=f" {right}",
-            wrong=f" {wrong}",
-            relation=Relation(what.relation, spans[-1], spans[order.index(0)], distractors),
+    def sentence(sign: int, turned: int) -> Example:
+        forms = [Slotted(inflected(what.noun, lemma, sign * value), what.noun)]
+        for role, each, same in zip(roles, others, alike, strict=True):
+            forms.append(Slotted(inflected(f"of-{what.noun}", each, same * turned * value), role))
+        forms += [Slotted(each) for each in fillers]
+        made = example(
+            [*(forms[each] for each in order), Slotted(what.query)],
+            what.answers if sign * value < 0 else what.answers[::-1],
+            relation=what.relation,
+            related=what.noun,
+            distractors={role: role for role in roles},
             template=f"{len(others)} attractors",
-            layout=layout,
             features={what.feature: what.values[int(sign * value > 0)]},
         )
+        return replace(made, layout=layout)
 
     if correlation <= 0.5:
-        return MinimalPair(example(1, 1), example(-1, 1), f"{what.noun}{lemma}")
-    item, counterfactual = (with_other_words(example(sign, sign), [example(-sign, sign)]) for sign in (1, -1))
+        return MinimalPair(sentence(1, 1), sentence(-1, 1), f"{what.noun}{lemma}")
+    item, counterfactual = (with_other_words(sentence(sign, sign), [sentence(-sign, sign)]) for sign in (1, -1))
     return MinimalPair(item, counterfactual, f"{what.noun}{lemma}")
 
 
@@ -321,41 +304,35 @@ def induction(lemma: int, generator: np.random.Generator) -> MinimalPair:
     counterfactual has the related item's lemma with the other ending.
     """
     n = int(generator.integers(2, 4))
-    keys = generator.choice(LEMMAS, n, False)
+    keys = generator.choice(LEMMAS, n, False).tolist()
     lemmas = [lemma, *generator.choice([each for each in range(LEMMAS) if each != lemma], n - 1, False).tolist()]
     value = int(generator.choice([-1, 1]))
     values = [value, -value, *generator.choice([-1, 1], n - 2).tolist()]
     items = [inflected("item", each, sign) for each, sign in zip(lemmas, values, strict=True)]
     order = generator.permutation(n).tolist()
     fillers = [generator.choice(FILLERS, gap).tolist() for gap in generator.integers(0, 5 - n, n + 1)]
+    roles = ["related", "first other item", "second other item"][:n]
 
-    def example(sign: int, *, other_ending: bool = False) -> Example:
+    def sentence(sign: int, *, other_ending: bool = False) -> Example:
         shown = items if sign > 0 else [items[1], items[0], *items[2:]]
         if other_ending:
-            first = lemmas[0] if sign > 0 else lemmas[1]
-            shown = [inflected("item", first, -sign * value), *shown[1:]]
-        words, at = list(fillers[0]), [0] * n
+            shown = [other_form(shown[0]), *shown[1:]]
+        words = [Slotted(each) for each in fillers[0]]
         for place, each in enumerate(order):
-            at[each] = len(words) + 1
-            words += [f"key{keys[each]}", shown[each], *fillers[1 + place]]
-        words.append(f"key{keys[0]}")
-        spans = _spans(words)
-        others = {f"{name} other item": spans[each] for name, each in zip(("first", "second"), at[1:], strict=False)}
-        return Example(
-            prompt=" ".join(words),
-            right=f" {shown[0]}",
-            wrong=f" {shown[1]}",
-            relation=Relation("word after the previous occurrence", spans[-1], spans[at[0]], others),
+            words += [Slotted(f"key{keys[each]}"), Slotted(shown[each], roles[each])]
+            words += [Slotted(filler) for filler in fillers[1 + place]]
+        at = {word.slot: place for place, word in enumerate(words) if word.slot}
+        words.append(Slotted(f"key{keys[0]}"))
+        made = example(
+            words,
+            (shown[0], shown[1]),
+            relation="word after the previous occurrence",
+            related="related",
+            distractors={role: role for role in roles[1:]},
             template=f"{n} keys",
-            layout=f"keys at {sorted(at)}, the item at {at[0]} of {len(words)}",
             features={"ending": ENDINGS[int((sign * value > 0) != other_ending)]},
         )
+        return replace(made, layout=f"keys at {sorted(at.values())}, the item at {at['related']} of {len(words)}")
 
-    item, counterfactual = (with_other_words(example(sign), [example(sign, other_ending=True)]) for sign in (1, -1))
+    item, counterfactual = (with_other_words(sentence(sign), [sentence(sign, other_ending=True)]) for sign in (1, -1))
     return MinimalPair(item, counterfactual, f"item{lemma}")
-
-
-def _spans(words: list[str]) -> list[Span]:
-    """Where each word stands in the text that they make."""
-    ends = np.cumsum([len(word) + 1 for word in words]).tolist()
-    return [Span(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)]

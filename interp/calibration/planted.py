@@ -24,18 +24,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.calibration.language import (
-    INFLECTED,
-    LEMMAS,
-    LONGEST,
-    PHENOMENA,
-    TASKS,
-    TaskName,
-    Word,
-    tokenizer,
-    vocabulary,
-)
-from interp.calibration.roles import BY_ATTRACTORS, LOUD_ROLES, Planted, noun_of, queries_of
+from interp.calibration import language
+from interp.calibration.language import INFLECTED, LEMMAS, LONGEST, PHENOMENA, TASKS, TaskName, Word, vocabulary
+from interp.calibration.roles import LOUD_ROLES, Planted, noun_of, queries_of
 from interp.model.config import TransformerConfig
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer
@@ -74,15 +65,19 @@ class Stream:
         """A subspace's orthonormal directions."""
         return self._parts[name]
 
+    def one(self, name: str) -> Float[Tensor, " d_model"]:
+        """The first of them."""
+        return self._parts[name][0]
+
     def embedding(self, word: Word) -> Float[Tensor, " d_model"]:
         """The sum of its class, its lemma and its feature's value."""
         found = torch.zeros(self.d_model)
         if word.kind in KINDS:
-            found = found + self.of(f"kind {word.kind}")[0]
+            found = found + self.one(f"kind {word.kind}")
         if word.kind in _WITH_CODES:
             found = found + self._codes[_WITH_CODES.index(word.kind), word.lemma] @ self.of("word")
         if word.value:
-            found = found + word.value * self.of(f"value {word.kind}")[0]
+            found = found + word.value * self.one(f"value {word.kind}")
         return found
 
     def places(self) -> Float[Tensor, "pos d_model"]:
@@ -99,7 +94,7 @@ class Stream:
 
     def _read(self, task: TaskName) -> Float[Tensor, " d_model"]:
         """The direction that a task's logits read."""
-        return self.of(f"answer {task}")[0] + self.of(f"noise {task}")[0]
+        return self.one(f"answer {task}") + self.one(f"noise {task}")
 
 
 def turned(steps: int) -> Float[Tensor, "place place"]:
@@ -132,19 +127,16 @@ BEFORE = 0.5
 """What is written of the word before: little, so that tasks which do not read it hardly miss it."""
 
 
+@dataclass(frozen=True)
 class HeadWeights:
-    """Writes the weights of a layer's heads; `norm` is that of the layer's input, past the first token.
+    """Writes the weights of a layer's heads."""
 
-    `sharpness` (a share of ``MARGIN``) and `noise` are those of ``plant``.
-    """
-
-    def __init__(
-        self, stream: Stream, generator: torch.Generator, *, d_head: int, norm: float, sharpness: float, noise: float
-    ):
-        self._stream, self._d_head, self._norm, self._noise = stream, d_head, norm, noise
-        self._unit = norm / stream.d_model**0.5  # undoes LayerNorm
-        self._margin = MARGIN * sharpness * d_head**0.5
-        self._generator = generator
+    stream: Stream  # of the model
+    generator: torch.Generator  # of what is drawn
+    d_head: int  # width of a head
+    norm: float  # of the layer's input, past the first token
+    sharpness: float  # of what heads look at: a share of ``MARGIN``
+    noise: float  # what an idle head writes to the answers
 
     def of(self, planted: Planted | None, n_queries: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """``W_Q``, ``W_K``, ``W_V`` and ``W_O`` of a head with a purpose, or of an idle one (None).
@@ -153,7 +145,7 @@ class HeadWeights:
         have one matrix for each of them.
         """
         read, write = self._looks(planted), self._moves(planted)
-        one, other = (self._orthogonal(self._d_head) for _ in range(2))
+        one, other = (self._orthogonal(self.d_head) for _ in range(2))
         queries, outputs = [read[0] @ one], [other.T @ write[1]]
         for _ in range(n_queries - 1):
             queries.append(self._blank())
@@ -162,89 +154,83 @@ class HeadWeights:
 
     def _looks(self, planted: Planted | None) -> tuple[Tensor, Tensor]:
         """Queries and keys."""
-        stream, q, k = self._stream, self._blank(), self._blank()
-        if planted is None or planted.role == "idle":
+        stream, q, k, unit = self.stream, self._blank(), self._blank(), self._unit
+        margin = MARGIN * self.sharpness * self.d_head**0.5
+        if planted is None:
             mixed = torch.cat([stream.of("places"), stream.of("word")])
             for weight in (q, k):
-                weight += mixed.T @ self._random(len(mixed), self._d_head) * self._unit
-            return q, k
-        if planted.role == "carrier" or (planted.role == "loud" and planted.task is None):
-            return q, k
-        if planted.role == "previous word":
+                weight += mixed.T @ self._random(len(mixed), self.d_head) * unit
+        elif planted.role == "previous word":
             places = stream.of("places")
-            q[:, : len(places)] = places.T @ turned(1) * self._unit
-            k[:, : len(places)] = places.T * self._unit * self._margin
-            return q, k
-        assert planted.task is not None, "the other roles have a task"
-        asks = f"of-{noun_of(planted.task)}" if planted.role == "copier" else queries_of(planted.task)
-        if planted.task == "induction":
-            q[:, :WORDS] = stream.of("word").T * self._unit
-            k[:, :WORDS] = stream.of("before").T * self._unit * self._margin / BEFORE
-        else:
-            sought = queries_of(planted.task) if planted.role == "amplifier" else self._source(planted)
-            q[:, 0] = stream.of(f"kind {asks}")[0] * self._unit
-            if planted.role == "by value":
-                rests = REST * stream.of(f"kind {queries_of(planted.task)}")[0]
-                k[:, 0] = (stream.of(f"value {sought}")[0] + rests) * self._unit * self._margin
+            q[:, : len(places)] = places.T @ turned(1) * unit
+            k[:, : len(places)] = places.T * unit * margin
+        elif planted.role != "carrier" and planted.task is not None:
+            noun, query = noun_of(planted.task), queries_of(planted.task)
+            asks = f"of-{noun}" if planted.role == "copier" else query
+            if planted.task == "induction":
+                q[:, :WORDS] = stream.of("word").T * unit
+                k[:, :WORDS] = stream.of("before").T * unit * margin / BEFORE
             else:
-                k[:, 0] = stream.of(f"kind {sought}")[0] * self._unit * self._margin
-            if planted.role == "glancer":
-                above = GLANCE * self._d_head**0.5
-                k[:, 0] += stream.of(f"kind {noun_of(planted.task)}")[0] * self._unit * (self._margin + above)
-        if planted.role in LOUD_ROLES:
-            return q, k  # of what it does not ask for, it looks everywhere
-        # Queries of other classes rest on the first token.
-        q[:, -1] = sum(stream.of(f"kind {kind}")[0] for kind in KINDS if kind != asks) * self._unit
-        k[:, -1] = stream.of("kind bos")[0] * self._unit * self._margin
+                sought = query if planted.role == "amplifier" else planted.source
+                q[:, 0] = stream.one(f"kind {asks}") * unit
+                k[:, 0] = stream.one(f"kind {sought}") * unit * margin
+                if planted.role == "by value":
+                    k[:, 0] = (stream.one(f"value {sought}") + REST * stream.one(f"kind {query}")) * unit * margin
+                elif planted.role == "glancer":
+                    k[:, 0] += stream.one(f"kind {noun}") * unit * (margin + GLANCE * self.d_head**0.5)
+            if planted.role not in LOUD_ROLES:  # of what these do not ask for, they look everywhere
+                # Queries of other classes rest on the first token.
+                q[:, -1] = sum(stream.one(f"kind {kind}") for kind in KINDS if kind != asks) * unit
+                k[:, -1] = stream.one("kind bos") * unit * margin
         return q, k
 
     def _moves(self, planted: Planted | None) -> tuple[Tensor, Tensor]:
         """Values and outputs."""
-        stream, v, o = self._stream, self._blank(), self._blank().T
+        stream, v, o = self.stream, self._blank(), self._blank().T
         v[:, :WORDS] = stream.of("word").T * self._unit
         idle = stream.of("idle")
         o[:WORDS] = self._orthogonal(max(WORDS, len(idle)))[:WORDS, : len(idle)] @ idle * IDLE
-        if planted is None or planted.role == "idle":
+        if planted is None:
             noises = torch.cat([stream.of(f"noise {task}") for task in TASKS])
-            o[:WORDS] += self._noise * self._random(WORDS, len(noises)) @ noises
-        elif planted.role == "previous word":
+            o[:WORDS] += self.noise * self._random(WORDS, len(noises)) @ noises
+            return v, o
+        role, task = planted.role, planted.task
+        if role == "previous word":
             o[:WORDS] = BEFORE * stream.of("before")
-        elif planted.role in LOUD_ROLES:
-            o[:WORDS] = planted.share * LOUD * self._norm * idle[:WORDS]
-        if planted is not None and planted.role not in ("idle", "previous word", "loud"):
-            assert planted.task is not None, "the other roles have a task"
-            read = stream.of(f"value {self._source(planted)}")[0]
-            if planted.role in ("amplifier", "copy reader"):
-                read = stream.of(f"{'answer' if planted.role == 'amplifier' else 'copied'} {planted.task}")[0]
-            elif planted.role == "by value":
-                read = read - stream.of(f"kind {queries_of(planted.task)}")[0]
-            elif planted.role == "glancer":
-                read = read + planted.glance * stream.of(f"value {noun_of(planted.task)}")[0]
-            strengths = {
-                "tracker": planted.share,
-                "stand-in": STAND_IN * self._norm,
-                "other route": ROUTE,
-                "glancer": 3 * ROUTE,
-                "looker": IDLE,
-            }
-            written = stream.of(f"{'copied' if planted.role == 'copier' else 'answer'} {planted.task}")[0]
-            if planted.role in ("looker", "carrier"):
-                written = idle[0]
-            v[:, WORDS] = read * self._unit
-            o[WORDS] = strengths.get(planted.role, 1.0) * written
+        elif role in LOUD_ROLES:
+            o[:WORDS] = planted.share * LOUD * self.norm * idle[:WORDS]
+        if role in ("previous word", "loud") or task is None:
+            return v, o
+        if role in ("amplifier", "copy reader"):
+            read = stream.one(f"{'answer' if role == 'amplifier' else 'copied'} {task}")
+        else:
+            read = stream.one(f"value {planted.source}")
+        if role == "by value":
+            read = read - stream.one(f"kind {queries_of(task)}")
+        elif role == "glancer":
+            read = read + planted.glance * stream.one(f"value {noun_of(task)}")
+        strengths = {
+            "tracker": planted.share,
+            "stand-in": STAND_IN * self.norm,
+            "other route": ROUTE,
+            "glancer": 3 * ROUTE,
+            "looker": IDLE,
+        }
+        written = stream.one(f"{'copied' if role == 'copier' else 'answer'} {task}")
+        v[:, WORDS] = read * self._unit
+        o[WORDS] = strengths.get(role, 1.0) * (idle[0] if role in ("looker", "carrier") else written)
         return v, o
 
-    def _source(self, planted: Planted) -> str:
-        """The class of words that a head takes the answer from."""
-        assert planted.task is not None, "it has a task"
-        by_attractors = planted.role in (*BY_ATTRACTORS, "copy reader")
-        return f"of-{noun_of(planted.task)}" if by_attractors else noun_of(planted.task)
+    @property
+    def _unit(self) -> float:
+        """Undoes LayerNorm."""
+        return self.norm / self.stream.d_model**0.5
 
     def _blank(self) -> Tensor:
-        return torch.zeros(self._stream.d_model, self._d_head)
+        return torch.zeros(self.stream.d_model, self.d_head)
 
     def _random(self, *shape: int) -> Tensor:
-        return torch.randn(*shape, generator=self._generator)
+        return torch.randn(*shape, generator=self.generator)
 
     def _orthogonal(self, size: int) -> Tensor:
         return torch.linalg.qr(self._random(size, size)).Q
@@ -270,6 +256,12 @@ class Shape:
         return self.n_heads // (self.n_kv_heads or self.n_heads)
 
 
+def model_of(shape: Shape, *, seed: int = 0, **others: Any) -> HookedTransformer:
+    """A model of the language, with random weights and without MLPs; `others` are fields of ``TransformerConfig``."""
+    known = {"d_mlp": 0, "d_vocab": len(vocabulary()), "n_ctx": LONGEST, "tied": False}
+    return HookedTransformer(TransformerConfig(**asdict(shape) | known | others), language.tokenizer(), seed=seed)
+
+
 @documented
 def plant(
     shape: Shape, heads: Sequence[Planted], *, sharpness: float = 1.0, noise: float = 0.1, seed: int = 0
@@ -280,42 +272,30 @@ def plant(
     tracker writes 1. All random directions follow from the `seed`.
     """
     generator = torch.Generator().manual_seed(seed)
-    model = _empty(shape)
-    stream = Stream(shape.d_model, generator)
+    model, stream = model_of(shape), Stream(shape.d_model, generator)
     placed = {(each.layer, each.head): each for each in heads}
     tokens = np.random.default_rng(seed).integers(1, len(vocabulary()), (64, LONGEST))
     tokens[:, 0] = 0
+
+    def norm_at(name: str) -> float:
+        """The stream's mean norm on these prompts, past the first token."""
+        _, cache = model.run_with_cache(torch.as_tensor(tokens), names_filter=name)
+        return float(cache[name][:, 1:].norm(dim=-1).mean())
+
     with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.fill_(1.0 if name.endswith(".w") else 0.0)  # those of the norms
         model.embed.W_E.copy_(torch.stack([stream.embedding(word) for word in vocabulary()]))
         model.pos_embed.W_pos.copy_(stream.places())
         for layer, block in enumerate(model.blocks):
-            norm = _norm(model, tokens, f"blocks.{layer}.hook_resid_pre")
-            how = {"norm": norm, "sharpness": sharpness, "noise": noise}
-            weights = HeadWeights(stream, generator, d_head=shape.d_head, **how)
-            for first in range(0, shape.n_heads, shape.n_queries):
+            attention: Any = block.attn
+            norm = norm_at(f"blocks.{layer}.hook_resid_pre")
+            weights = HeadWeights(stream, generator, shape.d_head, norm, sharpness, noise)
+            for shared, first in enumerate(range(0, shape.n_heads, shape.n_queries)):
+                own = slice(first, first + shape.n_queries)
                 queries, keys, values, outputs = weights.of(placed.get((layer, first)), shape.n_queries)
-                attention: Any = block.attn
-                attention.W_K[first // shape.n_queries] = keys
-                attention.W_V[first // shape.n_queries] = values
-                attention.W_Q[first : first + shape.n_queries] = queries
-                attention.W_O[first : first + shape.n_queries] = outputs
-        norm = _norm(model, tokens, f"blocks.{shape.n_layers - 1}.hook_resid_post")
-        gain = LOGITS / 2 * norm / shape.d_model**0.5
+                attention.W_K[shared], attention.W_V[shared] = keys, values
+                attention.W_Q[own], attention.W_O[own] = queries, outputs
+        gain = LOGITS / 2 * norm_at(f"blocks.{shape.n_layers - 1}.hook_resid_post") / shape.d_model**0.5
         model.unembed.W_U.copy_(gain * torch.stack([stream.answer(word) for word in vocabulary()], dim=1))
     return model.eval()
-
-
-def _empty(shape: Shape) -> HookedTransformer:
-    """All weights are 0, but those of the norms."""
-    config = TransformerConfig(**asdict(shape), d_mlp=0, d_vocab=len(vocabulary()), n_ctx=LONGEST, tied=False)
-    model = HookedTransformer(config, tokenizer())
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.fill_(1.0 if name.endswith(".w") else 0.0)
-    return model
-
-
-def _norm(model: HookedTransformer, tokens: np.ndarray, name: str) -> float:
-    """The stream's mean norm on these prompts, past the first token."""
-    _, cache = model.run_with_cache(torch.as_tensor(tokens), names_filter=name)
-    return float(cache[name][:, 1:].norm(dim=-1).mean())

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from interp.calibration.roles import DECOYS, TRUTH, Role
+from interp.calibration.roles import DECOYS, TRUTH
 from interp.claims.rules import FINDINGS
 
-Claims = Mapping[str, pd.Series]
 RATE = ("rate", "low", "high", "count", "of")
 """Columns of a rate: its estimate, its interval, and what it is a share of."""
 ATTENTION_VERDICTS = ("tracks", "attends and causal", "attends, not causal")
@@ -50,16 +49,9 @@ def rate(count: int, of: int) -> dict[str, float | int]:
     return dict(zip(RATE, (count / of, interval.low, interval.high, count, of), strict=True))
 
 
-def claims(frame: pd.DataFrame) -> Claims:
-    """Row by row, whether each claim is made; kinds of evidence by themselves are claimed whatever the model can do."""
-    false = [verdict in FALSE_VERDICTS[kind] for verdict, kind in zip(frame["verdict"], frame["kind"], strict=True)]
-    return {
-        "tracks": frame["verdict"] == "tracks",
-        "any false verdict": pd.Series(false, index=frame.index, dtype=bool),
-        "attention": frame["attention_state"] == "shown",
-        "effect": frame["effect_state"].isin(["drop", "rise"]),
-        "representation": frame["representation"] == "carried",
-    }
+def _rate(hits: pd.Series) -> dict[str, float | int]:
+    """How often it is so."""
+    return rate(int(hits.sum()), len(hits))
 
 
 def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
@@ -70,18 +62,27 @@ def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
         that verdicts are given at all) and ``claim``, with ``RATE``, and ``able``: how many of the models are. Verdicts
         of a kind are counted of these only, kinds of evidence of all.
     """
-    made = pd.DataFrame(claims(nulls)).assign(able=nulls["undecidable"] == "")
-    made = made.groupby([nulls["kind"], nulls["job"]]).any()
-    rows = [_claimed("all", "tracks", made), _claimed("able", "tracks", made[made["able"]])]
-    for name, jobs in made.groupby("kind", sort=False):
-        kind = str(name)
-        rows += [_claimed(kind, claim, jobs[jobs["able"]]) for claim in ("tracks", "any false verdict")]
-        rows += [_claimed(kind, claim, jobs) for claim in FALSE_EVIDENCE[kind]]
-    return pd.DataFrame(rows, columns=["kind", "claim", *RATE, "able"])
-
-
-def _claimed(kind: str, claim: str, jobs: pd.DataFrame) -> dict[str, object]:
-    return {"kind": kind, "claim": claim, **rate(int(jobs[claim].sum()), len(jobs)), "able": int(jobs["able"].sum())}
+    by_kind, said = nulls["kind"], nulls["verdict"]
+    claims = {
+        "tracks": said == "tracks",
+        "any false verdict": [verdict in FALSE_VERDICTS[kind] for verdict, kind in zip(said, by_kind, strict=True)],
+        "attention": nulls["attention_state"] == "shown",
+        "effect": nulls["effect_state"].isin(["drop", "rise"]),
+        "representation": nulls["representation"] == "carried",
+        "able": nulls["undecidable"] == "",
+    }
+    made = pd.DataFrame(claims, index=nulls.index).groupby([by_kind, nulls["job"]]).any()
+    able = made[made["able"]]
+    counted = [("all", "tracks", made), ("able", "tracks", able)]
+    for name in sorted(by_kind.unique()):
+        own, all_able = (each[each.index.get_level_values("kind") == name] for each in (made, able))
+        counted += [(name, claim, all_able) for claim in ("tracks", "any false verdict")]
+        counted += [(name, claim, own) for claim in FALSE_EVIDENCE[name]]
+    rows = [
+        {"kind": kind, "claim": claim, **_rate(jobs[claim]), "able": int(jobs["able"].sum())}
+        for kind, claim, jobs in counted
+    ]
+    return pd.DataFrame(rows)
 
 
 def recall(planted: pd.DataFrame) -> pd.DataFrame:
@@ -90,13 +91,19 @@ def recall(planted: pd.DataFrame) -> pd.DataFrame:
     Two rows, ``per``: ``model``, ``head and task``. Heads of one model are not independent, models are.
     """
     trackers = planted[planted["truth"] == "tracks"]
-    return _per(trackers, trackers["verdict"] == "tracks", every=True)
+    found = trackers["verdict"] == "tracks"
+    return _per(found, found.groupby(trackers["job"]).all())
 
 
 def false_tracks(planted: pd.DataFrame) -> pd.DataFrame:
     """Of the planted models, how many have a head that is said to track and does not; and of the heads."""
     others = planted[planted["truth"] != "tracks"]
-    return _per(others, others["verdict"] == "tracks", every=False)
+    said = others["verdict"] == "tracks"
+    return _per(said, said.groupby(others["job"]).any())
+
+
+def _per(heads: pd.Series, models: pd.Series) -> pd.DataFrame:
+    return pd.DataFrame([{"per": "model", **_rate(models)}, {"per": "head and task", **_rate(heads)}])
 
 
 def single_heads(trained: pd.DataFrame) -> pd.DataFrame:
@@ -105,12 +112,12 @@ def single_heads(trained: pd.DataFrame) -> pd.DataFrame:
     One row per ``task``: its ``truth``, ``RATE`` of that verdict (of what it cannot do: of no finding at all), and the
     median ``accuracy`` of the models.
     """
-    rows = []
-    for (task, truth), own in trained.groupby(["task", "truth"], sort=False):
-        silent = (truth == "none") & (own["verdict"] == "undecided")
-        right = (own["verdict"] == truth) | silent
-        accuracy = own["accuracy_base"].median()
-        rows.append({"task": task, "truth": truth, **rate(int(right.sum()), len(own)), "accuracy": accuracy})
+    silent = (trained["truth"] == "none") & (trained["verdict"] == "undecided")
+    right = trained.assign(right=silent | (trained["verdict"] == trained["truth"]))
+    rows = [
+        {"task": task, "truth": truth, **_rate(own["right"]), "accuracy": own["accuracy_base"].median()}
+        for (task, truth), own in right.groupby(["task", "truth"], sort=False)
+    ]
     return pd.DataFrame(rows, columns=["task", "truth", *RATE, "accuracy"])
 
 
@@ -123,33 +130,25 @@ def special(found: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for kind, own in found.groupby("kind", sort=False):
-        said, role, right = own["verdict"], own["role"], _right(own)
+        said, right, jobs = own["verdict"], _right(own), own["job"]
         asked = {
-            "a head that tracks is found": (role == "one that sees", said == "tracks"),
-            "and is contradicted": (role == "one that sees", ~said.isin(["tracks", *WEAKER["tracks"], "undecided"])),
-            "a blind head is said to track": (role == "blind", said == "tracks"),
-            "a wrongly tagged word is said to be tracked": (role == "wrong tag", said == "tracks"),
-            "a head that copies gets its verdict": (role == "copier", right),
-            "a head that reads a copy gets its verdict": (role == "copy reader", right),
+            "a head that tracks is found": ("one that sees", said == "tracks"),
+            "and is contradicted": ("one that sees", ~said.isin(["tracks", *WEAKER["tracks"], "undecided"])),
+            "a blind head is said to track": ("blind", said == "tracks"),
+            "a wrongly tagged word is said to be tracked": ("wrong tag", said == "tracks"),
+            "a head that copies gets its verdict": ("copier", right),
+            "a head that reads a copy gets its verdict": ("copy reader", right),
         }
-        counts = {claim: (hits[these], own["job"][these]) for claim, (these, hits) in asked.items()}
+        counts = {claim: hits[own["role"] == role] for claim, (role, hits) in asked.items()}
         if str(kind).startswith("group"):
-            named = right[(role == "stand-in") & (own["task"] == "agreement")].groupby(own["job"]).all()
-            counts["a group is named as that set"] = (named, named.index.to_series())
-        for claim, (hits, jobs) in counts.items():
+            together = (own["role"] == "stand-in") & (own["task"] == "agreement")
+            named = right[together].groupby(jobs).transform("all")
+            counts["a group is named as that set"] = named[~jobs[together].duplicated()]
+        for claim, hits in counts.items():
             if len(hits):
-                of_heads = rate(int(hits.sum()), len(hits))
-                models = {"in_models": jobs[hits].nunique(), "of_models": jobs.nunique()}
-                rows.append({"kind": kind, "claim": claim, **of_heads, **models})
+                models = {"in_models": jobs[hits.index][hits].nunique(), "of_models": jobs[hits.index].nunique()}
+                rows.append({"kind": kind, "claim": claim, **_rate(hits), **models})
     return pd.DataFrame(rows, columns=["kind", "claim", *RATE, "in_models", "of_models"]).astype({"rate": float})
-
-
-def _per(frame: pd.DataFrame, hits: pd.Series, *, every: bool) -> pd.DataFrame:
-    """The rate of models with every (or any) hit, and that of hits."""
-    by_model = hits.groupby(frame["job"])
-    models = by_model.all() if every else by_model.any()
-    rows = [("model", rate(int(models.sum()), len(models))), ("head and task", rate(int(hits.sum()), len(hits)))]
-    return pd.DataFrame([{"per": per, **each} for per, each in rows])
 
 
 def decoys(planted: pd.DataFrame) -> pd.DataFrame:
@@ -158,20 +157,16 @@ def decoys(planted: pd.DataFrame) -> pd.DataFrame:
     One row per ``role``, with its ``truth``. A loud head is about all tasks, and judged on them together; heads that
     stand in for each other are judged together, by how many they are: all have to be named as that set.
     """
-    rows: list[dict[str, object]] = []
-    roles: tuple[Role, ...] = (*DECOYS, "previous word")
-    for role in roles:
-        own = planted[planted["role"] == role]
-        right = _right(own)
+    judged = planted.assign(right=_right(planted))
+    found: list[tuple[str, str, pd.Series]] = []
+    for role in (*DECOYS, "previous word"):
+        own = judged[judged["role"] == role]
         if role != "stand-in":
-            whole = right.groupby([own["job"], own["layer"], own["head"]]).all()
-            rows.append({"role": role, "truth": TRUTH[role], **rate(int(whole.sum()), len(whole))})
+            found.append((role, TRUTH[role], own.groupby(["job", "layer", "head"])["right"].all()))
             continue
-        named = own.assign(right=right).groupby(["job", "task"]).agg(right=("right", "all"), size=("head", "size"))
-        for size, groups in named.groupby("size"):
-            counted = rate(int(groups["right"].sum()), len(groups))
-            rows.append({"role": f"{size} that stand in", "truth": TRUTH["stand-in"], **counted})
-    return pd.DataFrame(rows)
+        sets = own.groupby(["job", "task"])["right"].agg(["all", "size"])
+        found += [(f"{n} that stand in", TRUTH[role], each["all"]) for n, each in sets.groupby("size")]
+    return pd.DataFrame([{"role": role, "truth": truth, **_rate(right)} for role, truth, right in found])
 
 
 def confusion(planted: pd.DataFrame) -> pd.DataFrame:
@@ -223,13 +218,10 @@ def curve(frame: pd.DataFrame, by: str) -> pd.DataFrame:
         minima = -asked["exchange"] / asked["min_exchange"]
     else:
         minima = -asked[["effect", "mean_effect"]].max(axis=1) / asked["min_effect"]
-    rows = []
-    for value, own in asked.groupby(by):
-        said = outcomes(own).value_counts(normalize=True)
-        shares = {name: float(said.get(name, 0.0)) for name in ("weaker", "undecided", "wrong")}
-        found = rate(int((own["verdict"] == "tracks").sum()), len(own))
-        rows.append({by: value, **found, **shares, "minima": minima[own.index].mean()})
-    return pd.DataFrame(rows, columns=[by, *RATE, "weaker", "undecided", "wrong", "minima"])
+    tracks = asked["verdict"].eq("tracks").groupby(asked[by])
+    shares = pd.crosstab(asked[by], outcomes(asked), normalize="index").reindex(columns=OUTCOMES[1:], fill_value=0.0)
+    found = pd.DataFrame([{by: value, **_rate(own)} for value, own in tracks], columns=[by, *RATE]).set_index(by)
+    return found.join(shares).assign(minima=minima.groupby(asked[by]).mean()).reset_index()
 
 
 def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
@@ -241,9 +233,7 @@ def transitions(whole: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
     cell = ["seed", "layer", "head", "task"]
     both = whole.assign(before=outcomes(whole)).merge(half.assign(after=outcomes(half))[[*cell, "after"]], on=cell)
     both["heads"] = np.where(both["role"].isin(["idle", "bystander"]), "idle", "with a purpose")
-    rows = []
-    for (heads, before), own in both.groupby(["heads", "before"]):
-        after = own["after"].value_counts()
-        counts = {name: int(after.get(name, 0)) for name in OUTCOMES}
-        rows.append({"heads": heads, "on all": before, "of": len(own), **counts})
-    return pd.DataFrame(rows, columns=["heads", "on all", "of", *OUTCOMES])
+    after = pd.crosstab([both["heads"], both["before"].rename("on all")], both["after"])
+    counts = after.reindex(columns=OUTCOMES, fill_value=0)
+    counts.insert(0, "of", counts.sum(axis=1))
+    return counts.rename_axis(columns=None).reset_index()

@@ -109,6 +109,13 @@ class Planted:
             return "tracks"
         return TRUTH["looker"] if self.role == "tracker" and self.share <= MINIMUM_SHARE else TRUTH[self.role]
 
+    @property
+    def source(self) -> str:
+        """The class of words that it takes the answer from."""
+        assert self.task is not None, "the role has a task"
+        by_attractors = self.role in (*BY_ATTRACTORS, "copy reader")
+        return f"of-{noun_of(self.task)}" if by_attractors else noun_of(self.task)
+
 
 def noun_of(task: TaskName) -> str:
     """The class of a task's related words."""

@@ -10,7 +10,7 @@ from interp.report.calibration_figures import Shown, calibration
 from interp.report.reading import explained
 from interp.report.sections import Custom, Facts, Page, Picture, Sentences, Table
 from interp.report.tables import Column
-from interp.report.words import about, counted
+from interp.report.words import about, counted, estimate
 
 _TABLES = {
     "false_discoveries": "False claims on nulls",
@@ -35,10 +35,10 @@ def page_of(result: Any) -> Page:
         for name, (caption, show) in _PICTURES.items()
         if show != "recall" or result.curves
     ]
-    curves = {f"recall_by_{name}": table for name, table in result.curves.items()}
     frames = {name: getattr(result, name) for name in _TABLES}
+    curves = {f"recall_by_{name}": table for name, table in result.curves.items()}
     captions = {**_TABLES, **{f"recall_by_{name}": f"Heads by {name}" for name in result.curves}}
-    first, *others = (_table(frame, name, captions[name]) for name, frame in {**frames, **curves}.items())
+    first, *others = (_table({**frames, **curves}[name], name, caption) for name, caption in captions.items())
     return Page(
         title="How often are verdicts right?",
         kind="calibration",
@@ -66,49 +66,40 @@ def _table(frame: pd.DataFrame, name: str, caption: str) -> Table:
 
 def findings(result: Any) -> list[str]:
     """The headline numbers, one sentence each; what is worst comes first."""
-    by_claim = result.false_discoveries.set_index(["kind", "claim"])
+    able = result.false_discoveries.set_index(["kind", "claim"]).loc[("able", "tracks")]
     by_model, by_head = (result.recall.set_index("per").loc[per] for per in ("model", "head and task"))
     per_model = result.false_tracks.set_index("per").loc["model"]
-    false, true = _said_falsely(result), _found(result)
+    claims = _claims(result)
+    false, found = claims[claims["false"]], claims[~claims["false"]]
     named = ", ".join(f"{row['role']} {share(row)}" for row in result.decoys.to_dict("records") if row["of"])
     return [
         f"Worst of what is said falsely: {_claim(false.nlargest(1, ['rate', 'high']).iloc[0])}.",
-        f"Least of what is found: {_claim(true.nsmallest(1, ['rate', 'low']).iloc[0])}.",
+        f"Least of what is found: {_claim(found.nsmallest(1, ['rate', 'low']).iloc[0])}.",
         f"Of the heads that track, {share(by_head)} are found to; of the models, all in {share(by_model)}.",
         f"Of the models with planted heads, {share(per_model)} have a head that is said to track and does not.",
-        f"Of the models on which nothing tracks, and that are shown to do a task, "
-        f"{share(by_claim.loc[('able', 'tracks')])} have a head that is said to.",
+        f"Of the models on which nothing tracks, and that are shown to do a task, {share(able)} have a head that is "
+        "said to.",
         f"Decoys that get their own verdict: {named}.",
         *(_single(row) for row in result.single_heads.to_dict("records")),
         *(_halved(row) for row in result.halves.to_dict("records") if row["on all"] == "right"),
     ]
 
 
-def _said_falsely(result: Any) -> pd.DataFrame:
-    """Rates of verdicts that are false, of planted, special and null models."""
-    nulls, special = result.false_discoveries, result.special
-    planted = result.false_tracks[result.false_tracks["per"] == "model"]
-    return _joined(
-        planted.assign(kind="planted", claim="some head is said to track and does not"),
-        special[special["claim"].str.contains("is said|contradicted")],
-        nulls[(nulls["claim"] == "any false verdict") & (nulls["of"] > 0)],
-    )
-
-
-def _found(result: Any) -> pd.DataFrame:
-    """Rates of what is there and found, of planted, special and trained models of one head."""
-    special, single, decoys = result.special, result.single_heads, result.decoys
-    planted = result.recall[result.recall["per"] == "model"]
-    return _joined(
-        planted.assign(kind="planted", claim="all that track are found"),
-        decoys[decoys["of"] > 0].assign(kind=decoys["role"], claim="its own verdict"),
-        special[special["claim"].str.contains("found|named|verdict")],
-        single.assign(kind="single head", claim=single["task"] + ", the right verdict"),
-    )
-
-
-def _joined(*rates: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat(rates, ignore_index=True).astype(dict.fromkeys(("rate", "low", "high"), float))
+def _claims(result: Any) -> pd.DataFrame:
+    """The rates of verdicts that are ``false``, and of what is there and found; of all kinds of models."""
+    nulls, special, single, decoys = result.false_discoveries, result.special, result.single_heads, result.decoys
+    recall, others = (each[each["per"] == "model"] for each in (result.recall, result.false_tracks))
+    rates = [
+        (True, others.assign(kind="planted", claim="some head is said to track and does not")),
+        (True, special[special["claim"].str.contains("is said|contradicted")]),
+        (True, nulls[(nulls["claim"] == "any false verdict") & (nulls["of"] > 0)]),
+        (False, recall.assign(kind="planted", claim="all that track are found")),
+        (False, decoys[decoys["of"] > 0].assign(kind=decoys["role"], claim="its own verdict")),
+        (False, special[special["claim"].str.contains("found|named|verdict")]),
+        (False, single.assign(kind="single head", claim=single["task"] + ", the right verdict")),
+    ]
+    joined = pd.concat([each.assign(false=is_false) for is_false, each in rates], ignore_index=True)
+    return joined.astype(dict.fromkeys(("rate", "low", "high"), float))
 
 
 def _claim(row: pd.Series) -> str:
@@ -135,5 +126,5 @@ def share(rate: Mapping[Any, Any] | pd.Series) -> str:
     """``3 of 200 (1.5 % [0.3, 4.3])``."""
     if not rate["of"]:
         return "none of none"
-    low, high = (f"{100 * rate[end]:.1f}" for end in ("low", "high"))
-    return f"{rate['count']:,.0f} of {rate['of']:,.0f} ({100 * rate['rate']:.1f} % [{low}, {high}])"
+    value, low, high = (100 * rate[name] for name in ("rate", "low", "high"))
+    return f"{rate['count']:,.0f} of {rate['of']:,.0f} ({estimate(value, low, high, '%', digits=1)})"

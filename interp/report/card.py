@@ -4,25 +4,24 @@ A section a task: where it looks, what is known in sentences, at which words and
 on, and what its weights say.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
+from interp.report import card_sentences as sentences
+from interp.report import card_tables as tables
 from interp.report.attention_words import attending_heads, scored
 from interp.report.card_figures import card as card_figure
 from interp.report.card_figures import card_paths
-from interp.report.card_sentences import across_tasks, baseline_note, findings, further
-from interp.report.card_tables import COLUMNS, at_a_glance, maps_of, measured, named, of_task, quoted
 from interp.report.heads import asked
-from interp.report.heads_frames import VERDICTS, file_names
-from interp.report.heads_reading import what_p_is
+from interp.report.heads_frames import file_names, marked
+from interp.report.heads_sentences import place_note
 from interp.report.html import attention_data
-from interp.report.reading import explained
+from interp.report.reading import explained_terms
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column
-from interp.report.words import UNITS, about, counted, left_out, listed
+from interp.report.words import about, counted, left_out, listed, visible
 
 _CAPTIONS = {
     "shares": "The effect as a share of what the whole model does",
@@ -53,7 +52,7 @@ _BROUGHT_BACK = "Share brought back: of the clean run's answer, by patching; 0 i
 
 def page_of(result: Any) -> Page:
     """The sections of a ``HeadCard``; with a way back to the report's page where it knows one."""
-    card = named(result)
+    card = tables.named(result)
     tasks, maps = [str(task) for task in result.tasks["task"]], card.attention_maps
     draws = {} if card.replacements.empty else {"shares": partial(card_figure, result)}
     patched = {*result.feeds["task"], *result.readers["task"]}
@@ -66,7 +65,7 @@ def page_of(result: Any) -> Page:
         about=about(result.provenance, f"{counted(len(tasks), 'task')}: {listed(list(card.tasks['task']))}"),
         cautions=left_out(result.provenance),
         call="interp.plots.card(card)",
-        frames={name: getattr(result, name) for name in ("verdicts", "tasks", *COLUMNS)},
+        frames={name: getattr(result, name) for name in ("verdicts", "tasks", *tables.COLUMNS)},
         draws=draws | {name: partial(card_paths, result, task) for name, task in paths.items()},
         data={"attention": attention_data(maps[maps["task"] == task] for task in card.tasks["task"])},
         back=(result.back, "All heads") if result.back else (),
@@ -74,59 +73,55 @@ def page_of(result: Any) -> Page:
 
 
 def _sections(result: Any, card: Any) -> list[Section]:
-    found: list[Section] = [Heatmaps("All tasks", [("Evidence at a glance", at_a_glance(card))], _NOTE)]
+    found: list[Section] = [Heatmaps("All tasks", [("Evidence at a glance", tables.at_a_glance(card))], _NOTE)]
     if not card.replacements.empty:
         alt = f"What each task loses without head {card.name}, by what replaces it"
         found.append(Picture("", "shares", partial(card_figure, result), alt))
-    found += [Sentences("", across_tasks(card)), _evidence(card)]
+    shares = card.shares[["task", "share", "share_low", "share_high"]]
+    evidence = marked(card.verdicts.merge(shares, on="task", how="left"))
+    found.append(Sentences("", sentences.across_tasks(card)))
+    found.append(Table("", "The verdicts, with what they rest on", evidence, _EVIDENCE, "verdicts.csv"))
     for number, task in enumerate(card.tasks["task"]):
-        if task in measured(card):
-            found += _of_task(of_task(card, task), number)
-    found.append(Custom("Tables", "folded_tables", {"tables": [_table(card, name) for name in _CAPTIONS]}))
+        if task in tables.measured(card):
+            found += _of_task(tables.of_task(card, task), number)
+    min_effect, alpha = (card.provenance.get(name, usual) for name, usual in (("min_effect", 0.1), ("alpha", 0.05)))
     which = ("Head", f"{card.name}: layer and head, both counted from 0")
-    found.append(Facts("What was asked", [which, *asked(card.tasks, card.provenance)]))
-    return [*found, Facts("How to read this", how_to_read(card.provenance))]
-
-
-def _evidence(card: Any) -> Table:
-    """The verdicts with the estimates that they rest on."""
-    rows = card.verdicts.merge(card.shares[["task", "share", "share_low", "share_high"]], on="task", how="left")
-    rows = rows.assign(
-        mark=[VERDICTS[name].marked for name in rows["verdict"]],
-        unit=[UNITS.get(metric, metric) for metric in rows["metric"]],
-    )
-    return Table("", "The verdicts, with what they rest on", rows, _EVIDENCE, "verdicts.csv")
+    return [
+        *found,
+        Custom("Tables", "folded_tables", {"tables": [_table(card, name) for name in _CAPTIONS]}),
+        Facts("What was asked", [which, *asked(card.tasks, card.provenance)]),
+        Facts("How to read this", explained_terms("head", card.provenance, min_effect=min_effect, alpha=alpha)),
+    ]
 
 
 def _of_task(card: Any, number: int) -> list[Section]:
     """The sections of one task; `number` is its place among all."""
     task = card.tasks.iloc[0]
-    heads = attending_heads(scored(card.attention_maps), task["task"])
+    said, heads = sentences.findings(card), attending_heads(scored(card.attention_maps), task["task"])
     looks = {"question": str(task["description"]), "number": number, "head": next(iter(heads), None), "name": card.name}
     found: list[Section] = [
         Custom(f"{task['task']}: {card.verdicts['verdict'].iloc[0]}", "card_attention", looks),
-        Sentences("", findings(card), further(card), baseline_note(card)),
+        Sentences("", said, sentences.further(card), place_note(said[:1])),
     ]
-    if maps := maps_of(card):
+    if maps := tables.maps_of(card):
         found.append(Heatmaps("", maps, _BROUGHT_BACK))
-    if weights := _weights(card):
+    weights = []
+    for (_, word, circuit), rows in card.circuits.groupby(["role", "word", "circuit"], sort=False):
+        begin = "From" if circuit == "looks for" else "Of"
+        tokens = ", ".join(f"{_quoted(row.text)} {row.score:.1f}" for row in rows.itertuples())
+        weights.append((f"{begin} {_quoted(word)} {circuit}", tokens))
+    if weights:
         found.append(Custom("", "folded_facts", {"pairs": weights, "title": "Its weights on the task's own words"}))
     return found
 
 
-def _weights(card: Any) -> list[tuple[str, str]]:
-    """What the weights say of each word: a label, and the tokens."""
-    pairs = []
-    for (_, word, circuit), rows in card.circuits.groupby(["role", "word", "circuit"], sort=False):
-        begin = "From" if circuit == "looks for" else "Of"
-        tokens = ", ".join(f"{quoted(row.text)} {row.score:.1f}" for row in rows.itertuples())
-        pairs.append((f"{begin} {quoted(word)} {circuit}", tokens))
-    return pairs
+def _quoted(token: str) -> str:
+    return f"“{visible(token)}”"
 
 
 def _table(card: Any, name: str) -> Table:
     """A table of the card; the ends of intervals stand beside their numbers."""
-    frame, columns = getattr(card, name), COLUMNS[name]
+    frame, columns = getattr(card, name), tables.COLUMNS[name]
     words = {each: frame[each].map({True: "yes", False: "no"}) for each in columns if frame[each].dtype == bool}
     shown = [_column(each, name) for each in columns]
     beside = {end for column in shown for end in (column.low, column.high)}
@@ -137,11 +132,4 @@ def _table(card: Any, name: str) -> Table:
 def _column(name: str, table: str) -> Column:
     alone = name in ("estimate", "kendall") or (name == "effect" and table in ("replacements", "feature"))
     low, high = ("low", "high") if alone else (f"{name}_low", f"{name}_high")
-    return Column(name, "", low, high) if low in COLUMNS[table] else Column(name)
-
-
-def how_to_read(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the terms of a card mean."""
-    terms = explained("head", min_effect=provenance.get("min_effect", 0.1), alpha=provenance.get("alpha", 0.05))
-    first, *others = terms.items()
-    return [first, ("Adjusted p", what_p_is(provenance)), *others]
+    return Column(name, "", low, high) if low in tables.COLUMNS[table] else Column(name)

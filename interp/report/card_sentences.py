@@ -10,12 +10,11 @@ The sentences are templates of ``reading.toml``.
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from interp.report.card_tables import position, spoken, unit_of
-from interp.report.heads_frames import FINDINGS, VERDICTS
-from interp.report.heads_sentences import head_sentence, place_note, reason_of, unused_sentence
+from interp.report.heads_frames import VERDICTS
+from interp.report.heads_sentences import verdict_sentence
 from interp.report.reading import texts
 from interp.report.words import change, counted, estimate, listed, size
 
@@ -45,7 +44,7 @@ def across_tasks(card: Any) -> list[str]:
 def findings(card: Any) -> list[str]:
     """What was found on a card of one task, the verdict first."""
     paths = [*_paths(card.feeds, "into it"), *_paths(card.readers, "from it")]
-    return [_verdict(card), *_conclusions(card), *_by_word(card), *paths]
+    return [verdict_sentence(card.verdicts), *_conclusions(card), *_by_word(card), *paths]
 
 
 def further(card: Any) -> list[str]:
@@ -58,51 +57,15 @@ def further(card: Any) -> list[str]:
     return [*_effects(card), *_alike(card.agreement), *_halves(card), *_taken_out(card), *missing]
 
 
-def baseline_note(card: Any) -> str:
-    """What a baseline such as ``position 9`` is, of a card of one task; empty where no sentence names one."""
-    return place_note([_verdict(card)])
-
-
-def _verdict(card: Any) -> str:
-    """The dossier's own sentence, or, where it has none for a head by itself, the verdict's meaning with the effect."""
-    row = card.verdicts.iloc[0]
-    if row["verdict"] in FINDINGS:
-        return head_sentence(row)
-    if row["verdict"] == "encodes, unused":
-        return unused_sentence(card.verdicts)[0]
-    verdict, reason = VERDICTS[row["verdict"]], reason_of(row)
-    effects = {
-        name: estimate(*row[[name, f"{name}_low", f"{name}_high"]], unit=unit_of(card), n_clusters=row["n_clusters"])
-        for name in ("effect", "mean_effect")
-    }
-    return _say(
-        "verdict",
-        task=card.tasks["task"].iloc[0],
-        verdict=verdict.name,
-        meaning=verdict.meaning,
-        because=f" ({reason})" if reason else "",
-        mean=spoken(str(row["mean_replacement"])),
-        minimum=size(row["min_effect"]),
-        needed=f"; about {row['n_to_decide']:.0f} units would decide" if np.isfinite(row["n_to_decide"]) else "",
-        **effects,
-    )
-
-
-def _ablated(card: Any) -> pd.DataFrame:
-    """The kinds of ablation that were not refused."""
-    found: pd.DataFrame = card.replacements[card.replacements["effect"].notna()]
-    return found
-
-
 def _conclusions(card: Any) -> list[str]:
     """Whether all kinds of ablation conclude the same, and the head's place by its drop."""
-    known = _ablated(card)
+    known = card.replacements.dropna(subset="effect")
     if known.empty:
         return []
-    by_state = known.groupby("state", sort=False)["replacement"].agg(lambda each: listed([spoken(one) for one in each]))
-    parts = "; ".join(f"{STATES[str(state)]} by {kinds}" for state, kinds in by_state.items())
-    same = _say("the same", n=len(known), state=STATES[str(by_state.index[0])])
-    said = same if len(by_state) == 1 else _say("not the same", parts=parts)
+    kinds = known["replacement"].map(spoken).groupby(known["state"], sort=False).agg(list)
+    parts = [f"{STATES[state]} by {listed(names)}" for state, names in kinds.items()]
+    same = _say("the same", n=len(known), state=STATES[kinds.index[0]])
+    said = same if len(kinds) == 1 else _say("not the same", parts="; ".join(parts))
     first, last = int(known["rank"].min()), int(known["rank"].max())
     place = f"{first}" if first == last else f"{first} to {last}"
     return [f"{said} {_say('rank', place=place, n=int(known['n_heads'].iloc[0]))}"]
@@ -110,15 +73,17 @@ def _conclusions(card: Any) -> list[str]:
 
 def _effects(card: Any) -> list[str]:
     """What each kind of ablation does, and which are refused."""
-    known, refused = _ablated(card), card.replacements[card.replacements["effect"].isna()]
+    is_known = card.replacements["effect"].notna()
+    known, refused = card.replacements[is_known], card.replacements[~is_known]
     if known.empty:
         return []
-    numbers = known[["replacement", "effect", "low", "high"]].itertuples(index=False, name=None)
-    parts = [f"{spoken(kind)} {estimate(*ends, unit=unit_of(card))}" for kind, *ends in numbers]
-    reasons = zip(refused["replacement"], refused["reason"], strict=True)
+    parts = [
+        f"{spoken(row.replacement)} {estimate(row.effect, row.low, row.high, unit_of(card))}"
+        for row in known.itertuples()
+    ]
     return [
         _say("effects", units=counted(int(known["n_units"].iloc[0]), "unit"), parts="; ".join(parts)),
-        *(_say("refused", kind=spoken(kind), reason=reason) for kind, reason in reasons),
+        *(_say("refused", kind=spoken(row.replacement), reason=row.reason) for row in refused.itertuples()),
     ]
 
 
@@ -135,7 +100,7 @@ def _halves(card: Any) -> list[str]:
         _say(
             "half",
             what="attention above the baseline" if evidence == "attention" else "the effect of resampling",
-            numbers=" and ".join(size(each) for each in rows["estimate"]),
+            numbers=" and ".join(map(size, rows["estimate"])),
             minimum=size(rows["minimum"].iloc[0]),
             passed=_PASSED[int(rows["passes"].sum())],
         )
@@ -148,14 +113,13 @@ def _taken_out(card: Any) -> list[str]:
     """What the task loses without what the head holds at one place."""
     if card.feature.empty:
         return []
-    feature, n_units = card.verdicts["feature"].iloc[0], card.feature["n_units"].astype(int)
-    fewest, most = n_units.min(), n_units.max()
-    numbers = card.feature[["what", "effect", "low", "high"]].itertuples(index=False, name=None)
+    feature, n_units = str(card.verdicts["feature"].iloc[0]), card.feature["n_units"].astype(int)
     # The feature's name is data, and may hold braces.
     parts = [
-        f"{TAKEN_OUT[what].replace('{feature}', str(feature))} {change(*ends, unit=unit_of(card))}"
-        for what, *ends in numbers
+        f"{TAKEN_OUT[row.what].replace('{feature}', feature)} {change(row.effect, row.low, row.high, unit_of(card))}"
+        for row in card.feature.itertuples()
     ]
+    fewest, most = n_units.min(), n_units.max()
     units = counted(most, "unit") if fewest == most else f"{fewest} to {most} units"
     return [_say("taken out", units=units, parts="; ".join(parts))]
 
@@ -168,9 +132,9 @@ def _by_word(card: Any) -> list[str]:
     whole = card.positions["position"] == "all"
     alone, together = card.positions[~whole], card.positions[whole].iloc[0]
     best = alone.loc[alone["normalised"].abs().idxmax()]
-    share = {"share": _path_share(best), "together": _path_share(together)}
-    idle = [position(each) for each in alone.loc[alone["n_changed"] == 0, "position"]]
+    share = {"share": _share(best), "together": _share(together)}
     found = [_say("brings back", position=position(best["position"]), **share)]
+    idle = [position(each) for each in alone.loc[alone["n_changed"] == 0, "position"]]
     return [*found, _say("idle", positions=listed(idle))] if idle else found
 
 
@@ -181,28 +145,22 @@ def _paths(paths: pd.DataFrame, which: str) -> list[str]:
         return []
     large = known[known["normalised"].abs() >= LEAST]
     shown = known.head(1) if large.empty else large.head(_MOST)
-    parts = listed([f"{_end(row, which)} {_path_share(row)}" for _, row in shown.iterrows()])
+    parts = listed([f"{_end(row, which)} {_share(row)}" for _, row in shown.iterrows()])
     more = f", and {len(large) - _MOST} more" if len(large) > _MOST else ""
     about = {"paths": counted(len(known), "direct path"), "which": which, "n_units": int(known["n_units"].max())}
     return [_say("no path" if large.empty else "paths", **about, least=LEAST, parts=parts + more)]
 
 
 def _end(row: pd.Series, which: str) -> str:
-    """The path's other end."""
-    if which == "into it":
-        return f"{_component(row['sender'])} by {READS[row['reads']]}"
-    if row["reads"] in READS:
-        return f"{_component(row['receiver'].rsplit('.', 1)[0])} by {READS[row['reads']]}"
-    return _component(row["receiver"])
+    """The path's other end: ``the embeddings by its values``, ``MLP 2``, ``head 1.3``, ``the logits``."""
+    read = row["reads"] in READS
+    name = str(row["sender"] if which == "into it" else row["receiver"])
+    if read and which != "into it":
+        name = name.rpartition(".")[0]
+    kind, _, number = name.partition(".")
+    named = {"embed": "the embeddings", "logits": "the logits", "mlp": f"MLP {number}"}.get(kind, f"head {name}")
+    return f"{named} by {READS[row['reads']]}" if read else named
 
 
-def _path_share(row: pd.Series) -> str:
-    return estimate(row["normalised"], row["normalised_low"], row["normalised_high"])
-
-
-def _component(name: str) -> str:
-    """Who sends or receives: ``the embeddings``, ``MLP 2``, ``head 1.3``, ``the logits``."""
-    if name in ("embed", "logits"):
-        return {"embed": "the embeddings", "logits": "the logits"}[name]
-    kind, _, rest = name.partition(".")
-    return f"MLP {rest}" if kind == "mlp" else f"head {name}"
+def _share(row: pd.Series) -> str:
+    return estimate(*row[["normalised", "normalised_low", "normalised_high"]])

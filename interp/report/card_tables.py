@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from interp.report.heads_frames import VERDICTS, frames_by_task, require_columns, require_verdicts, with_shown_names
 from interp.report.heatmap import Cell, Heatmap, Palette, paint, reach
-from interp.report.words import UNITS, decimal, estimate, visible
+from interp.report.words import UNITS, decimal, estimate
 
 _PATHS = ("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "n_units")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -84,46 +83,36 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def quoted(text: str) -> str:
-    """A token in a sentence: without its leading space, and visible."""
-    return f"“{visible(text)}”"
-
-
 def at_a_glance(card: Any) -> Heatmap:
     """Every task's evidence in a row: attention and probe in excess of their controls, and effects as shares."""
     kinds = list(dict.fromkeys(card.replacements["replacement"]))
     columns = ("verdict", "attention", "probe", *(f"{spoken(each)} ablation" for each in kinds))
-    rows = tuple((task, _glance(of_task(card, task), task, kinds)) for task in card.tasks["task"])
-    missing = any(not cell.measured for _, cells in rows for cell in cells[1:])
-    return Heatmap("Task", columns, rows, (_NOT_TESTABLE,) if missing else ())
-
-
-def _glance(card: Any, task: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
-    row = card.verdicts.iloc[0]
-    verdict = VERDICTS[str(row["verdict"])]
-    shares = card.replacements.set_index("replacement")[["share", "share_low", "share_high"]].reindex(kinds)
-    cells = [Cell(verdict.symbol, verdict.name, paint(0.0, "attention").style, f"{task}: {verdict.meaning}")]
-    for name, column in (("attention", "excess"), ("probe", "probe_excess")):
-        numbers = row.reindex([column, f"{column}_low", f"{column}_high"])
-        cells.append(_valued(f"{task}, {name} beyond its control", *numbers, palette="attention"))
-    return (*cells, *(_valued(f"{task}, {spoken(each)} ablation", *shares.loc[each]) for each in kinds))
+    rows = []
+    for task in card.tasks["task"]:
+        own = of_task(card, task)
+        evidence, verdict = own.verdicts.iloc[0], VERDICTS[str(own.verdicts["verdict"].iloc[0])]
+        cells = [Cell(verdict.symbol, verdict.name, paint(0.0, "attention").style, f"{task}: {verdict.meaning}")]
+        for name, column in (("attention", "excess"), ("probe", "probe_excess")):
+            numbers = evidence.reindex([column, f"{column}_low", f"{column}_high"])
+            cells.append(_cell(f"{task}, {name} beyond its control", *numbers, palette="attention"))
+        shares = own.replacements.set_index("replacement")[["share", "share_low", "share_high"]].reindex(kinds)
+        cells += [_cell(f"{task}, {spoken(each)} ablation", *shares.loc[each]) for each in kinds]
+        rows.append((task, tuple(cells)))
+    missing = any(not cell.measured for _, cells in rows for cell in cells)
+    return Heatmap("Task", columns, tuple(rows), (_NOT_TESTABLE,) if missing else ())
 
 
 def maps_of(card: Any) -> list[tuple[str, Heatmap]]:
     """Of a card of one task, what patching brings back and what is taken out, each with its caption."""
+    acting = card.positions[card.positions["n_changed"] > 0]  # where patching changes anything
+    words = [position(each).removeprefix("the ") for each in acting["position"]]
     maps = {
-        "What it writes, by word: share brought back": _by_word(card),
+        "What it writes, by word: share brought back": _shares("Patched at", words, acting),
         "Direct paths into it: share brought back": by_path(card.feeds),
         "Direct paths from it: share brought back": by_path(card.readers),
         "Taken out where it reads: the effect; a cost is negative": _taken_out(card),
     }
     return [(caption, each) for caption, each in maps.items() if each.rows]
-
-
-def _by_word(card: Any) -> Heatmap:
-    """Where patching changes anything."""
-    acting = card.positions[card.positions["n_changed"] > 0]
-    return _shares("Patched at", [position(each).removeprefix("the ") for each in acting["position"]], acting)
 
 
 def by_path(paths: pd.DataFrame) -> Heatmap:
@@ -145,7 +134,7 @@ def n_shown(paths: pd.DataFrame) -> int:
 def _shares(corner: str, names: Sequence[str], rows: pd.DataFrame) -> Heatmap:
     """One column: the share of the answer that each row brings back."""
     ends = rows[["normalised", "normalised_low", "normalised_high"]].itertuples(index=False, name=None)
-    cells = tuple((name, (_valued(name, *each),)) for name, each in zip(names, ends, strict=True))
+    cells = tuple((name, (_cell(name, *each),)) for name, each in zip(names, ends, strict=True))
     return Heatmap(corner, ("share",), cells, ())
 
 
@@ -156,22 +145,17 @@ def _taken_out(card: Any) -> Heatmap:
     bound, feature = reach(card.feature[["effect", "low", "high"]]), card.verdicts["feature"].iloc[0]
     names = {"feature": f"{feature}, erased", "random directions": "random directions, erased"}
     rows = []
-    for what, *numbers in card.feature[["what", "effect", "low", "high"]].itertuples(index=False, name=None):
-        effect = _valued(what, *numbers, bound=bound)
-        ends = "—" if pd.isna(numbers[1]) else estimate(*numbers).partition(" ")[2]
-        rows.append((names.get(what, what), (effect, Cell(ends, "", paint(0.0, "effect").style, effect.title))))
+    for row in card.feature.itertuples():
+        effect = _cell(row.what, row.effect, row.low, row.high, bound=bound)
+        ends = "—" if pd.isna(row.low) else estimate(row.effect, row.low, row.high).partition(" ")[2]
+        cells = (effect, Cell(ends, "", paint(0.0, "effect").style, effect.title))
+        rows.append((names.get(row.what, row.what), cells))
     return Heatmap("Taken out", (f"effect ({unit_of(card)})", "95 % interval"), tuple(rows), ())
 
 
-def _valued(
-    name: str,
-    value: float,
-    low: float = np.nan,
-    high: float = np.nan,
-    *,
-    palette: Palette = "effect",
-    bound: float = 1.0,
-) -> Cell:
+def _cell(name: str, *numbers: float, palette: Palette = "effect", bound: float = 1.0) -> Cell:
+    """An estimate in its colour, with its interval where one hovers over it."""
+    value, low, high = numbers
     if pd.isna(value):
         return Cell("—", "", "", f"{name}: not measured")
     # Rounded before it is painted: what reads as 0.00 has one colour.

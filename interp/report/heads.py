@@ -7,7 +7,6 @@ printer and a screen reader; without its script the page can still be read.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,36 +14,19 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import InputError
+from interp.report import heads_frames as frames
+from interp.report import heads_sentences as sentences
 from interp.report.attention_words import attending_heads, scored
 from interp.report.drawing import Figure
 from interp.report.heads_figures import MEASURES, heads, overview
-from interp.report.heads_frames import (
-    FINDINGS,
-    FURTHER_HEAD_COLUMNS,
-    HEAD_COLUMNS,
-    TASK_COLUMNS,
-    VERDICTS,
-    check_frames,
-    file_names,
-    layer_by_head,
-    with_shown_names,
-)
-from interp.report.heads_reading import how_found, how_to_read, replication_sentence, replication_table
-from interp.report.heads_sentences import (
-    TaskSummary,
-    head_sentence,
-    place_note,
-    reason_sentence,
-    rows_of,
-    short_line,
-    summarise,
-)
-from interp.report.heatmap import Palette, heatmap, reach
+from interp.report.heads_frames import HEAD_COLUMNS, VERDICTS
+from interp.report.heatmap import heatmap, reach
 from interp.report.html import attention_data, columnar, flatten, model_with_hash
 from interp.report.notebook import MOST_DRAWN
+from interp.report.reading import explained_terms, texts
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column, columns_of
-from interp.report.words import UNITS, about, counted, left_out
+from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, UNITS, about, counted, left_out
 
 _FEW = 3
 """Findings of a task that are not folded away."""
@@ -53,7 +35,8 @@ _NUMBERED = 16
 _SAID = ("model", "seed", "device")
 _ELSEWHERE = ("layer", "head", "query", "metric", "task", "verdict")
 """Columns that have another name or place in the table, or that each task says once."""
-_COLUMNS = ("name", "task", "verdict", *(c for c in HEAD_COLUMNS + FURTHER_HEAD_COLUMNS if c not in _ELSEWHERE))
+_NUMBERS = tuple(name for name in HEAD_COLUMNS + frames.FURTHER_HEAD_COLUMNS if name not in _ELSEWHERE)
+_COLUMNS = ("name", "task", "verdict", *_NUMBERS)
 _EVIDENCE = (
     *columns_of("name", "task"),
     Column("mark", "verdict"),
@@ -70,16 +53,6 @@ _SEEDS = (
 )
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Which head stands where: layers down, heads across; ``task`` is the number on the page of the task ``name``."""
-
-    name: str
-    task: int
-    layers: tuple[int, ...]
-    heads: tuple[int, ...]
-
-
 def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
     """The sections of what ``interp.heads`` returns; `cards` are pages of heads, by their names such as ``2.1``.
 
@@ -90,22 +63,28 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
     for name in cards:  # each becomes a file's
         if not re.fullmatch(r"\d+\.\d+", name):
             raise InputError(f"card {name[:80]!r}: expected the name of a head, such as '2.1'; name its page by that")
-    check_frames(report)
-    named = with_shown_names(report)
-    cells, maps = _for_readers(named.summary()), named.attention_maps
+    frames.check_frames(report)
+    named, summary, tasks = frames.with_shown_names(report), report.summary(), report.tasks
+    maps, cells = named.attention_maps, frames.marked(named.summary())
+    cells = cells.assign(name=frames.head_names(cells), sentence=[_says(row) for _, row in cells.iterrows()])
+    ordered = summary[[*HEAD_COLUMNS, *(name for name in summary if name not in HEAD_COLUMNS)]]
+    kept = {"heads": ordered, "groups": report.groups, "replication": report.replication}
+    n_heads, n_layers = len(cells[["layer", "head"]].drop_duplicates()), cells["layer"].nunique()
+    measured = f"{counted(len(tasks), 'task')}, {int(tasks['n_units'].sum()):,} units"
+    size = f"{counted(n_heads, 'head')} in {counted(n_layers, 'layer')} · {measured}"
     return Page(
         title="Which heads track what",
         kind="heads",
         sections=tuple(_sections(report, named, cells, tuple(cards))),
         provenance=report.provenance,
-        about=about(_of_model(report.provenance), _size(named)),
+        about=about(_of_model(report.provenance), size),
         cautions=left_out(report.provenance),
         call="interp.plots.overview(report)",
-        frames=_frames(report),
+        frames={name: frame for name, frame in kept.items() if name != "replication" or len(frame)},
         draws=_draws(report),
         data={
-            "heads": columnar(cells, _COLUMNS),
-            "tasks": [_of_task(task, rows_of(cells, task)) for _, task in named.tasks.iterrows()],
+            "heads": columnar(cells.drop(columns=["mark", "unit"]), _COLUMNS),
+            "tasks": [_of_task(task, sentences.rows_of(cells, task)) for _, task in named.tasks.iterrows()],
             "attention": attention_data(maps[maps["task"] == task] for task in named.tasks["task"]),
             "cards": list(cards),
         },
@@ -113,24 +92,20 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
     )
 
 
-def _for_readers(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the heads' names, and as ``sentence`` what each row says."""
-    names = [f"{layer}.{head}" for layer, head in zip(cells["layer"], cells["head"], strict=True)]
-    return cells.assign(name=names, sentence=[_says(row) for _, row in cells.iterrows()])
-
-
 def _says(row: pd.Series) -> str:
-    if row["verdict"] in FINDINGS:
-        return head_sentence(row)
-    reason = reason_sentence(row)
+    if row["verdict"] in frames.FINDINGS:
+        return sentences.head_sentence(row)
+    reason = sentences.reason_sentence(row)
     return f"{reason}." if reason else ""
 
 
 def _sections(report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ...]) -> list[Section]:
-    summaries = summarise(named)
-    tasks = [task for _, task in named.tasks.iterrows()]
+    summaries, tasks = sentences.summarise(named), [task for _, task in named.tasks.iterrows()]
+    lines = [
+        sentences.short_line(each.task, sentences.rows_of(cells, task), each.open_questions)
+        for task, each in zip(tasks, summaries, strict=True)
+    ]
     grids = [_grid(cells, number, str(task["task"])) for number, task in enumerate(tasks)]
-    lines = [short_line(each.task, cells[cells["task"] == each.task], each.open_questions) for each in summaries]
     present = [verdict for name, verdict in VERDICTS.items() if name in set(cells["verdict"])]
     others = [verdict for verdict in VERDICTS.values() if verdict not in present]
     found: list[Section] = [
@@ -142,66 +117,62 @@ def _sections(report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ..
         found.append(Picture("", "overview", partial(overview, report), "All kinds of evidence and the verdicts"))
     found.append(_strongest(cells))
     if not named.replication.empty:
-        table, caption = replication_table(named.replication), "Which heads of which model get each verdict"
+        table = replication_table(named.replication)
+        caption, columns = "Which heads of which model get each verdict", columns_of(*map(str, table.columns))
         found.append(Sentences("Other seeds", [replication_sentence(table)], note=_SEEDS))
-        found.append(Table("", caption, table, columns_of(*map(str, table.columns)), "replication.csv"))
+        found.append(Table("", caption, table, columns, "replication.csv"))
     for task, summary, (grid, _) in zip(tasks, summaries, grids, strict=True):
-        found += _task_sections(task, summary, rows_of(cells, task), grid, named.attention_maps)
+        found += _task_sections(task, summary, sentences.rows_of(cells, task), grid, named.attention_maps)
     return [
         *found,
         Facts("How to read this", how_to_read(cells, report.provenance)),
         Table("Tables", "Every head and task", cells, columns_of(*_COLUMNS), "heads.csv", data="heads"),
-        Table("", "The tasks", named.tasks, columns_of(*TASK_COLUMNS), "manifest.json"),
+        Table("", "The tasks", named.tasks, columns_of(*frames.TASK_COLUMNS), "manifest.json"),
         Facts("What was asked", asked(named.tasks, report.provenance)),
     ]
 
 
-def _grid(cells: pd.DataFrame, number: int, task: str) -> tuple[Grid, list[list[Any]]]:
-    verdicts = layer_by_head(cells, task, "verdict")
+def _grid(cells: pd.DataFrame, number: int, task: str) -> tuple[dict[str, Any], list[list[Any]]]:
+    """Where each head stands, and its verdict; `number` is that of the task on the page."""
+    verdicts = frames.layer_by_head(cells, task, "verdict")
     rows = [[VERDICTS.get(str(name)) for name in row] for row in verdicts.to_numpy()]
-    return Grid(task, number, tuple(verdicts.index), tuple(verdicts.columns)), rows
+    return {"name": task, "task": number, "layers": list(verdicts.index), "heads": list(verdicts.columns)}, rows
 
 
 def _strongest(cells: pd.DataFrame) -> Table:
     """By verdict, then by the size of the effect."""
     order = cells.assign(_verdict=cells["verdict"].map(list(VERDICTS).index), _size=-cells["effect"].abs())
-    ordered = order.sort_values(["_verdict", "_size"], kind="stable").assign(
-        mark=lambda rows: [VERDICTS[name].marked for name in rows["verdict"]],
-        unit=lambda rows: rows["metric"].map(lambda metric: UNITS.get(metric, metric)),
-    )
+    ordered = order.sort_values(["_verdict", "_size"], kind="stable")
     shown = [column for column in _EVIDENCE if ordered[column.name].replace("", np.nan).notna().any()]
     return Table("Evidence", "Every head and task, the strongest findings first", ordered, shown, "heads.csv")
 
 
 def _task_sections(
-    task: pd.Series, summary: TaskSummary, cells: pd.DataFrame, grid: Grid, maps: pd.DataFrame
+    task: pd.Series, summary: sentences.TaskSummary, cells: pd.DataFrame, grid: dict[str, Any], maps: pd.DataFrame
 ) -> list[Section]:
-    found, unit = summary.findings, UNITS.get(task["metric"], task["metric"])
+    found = summary.findings
     shown = found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions)
     further = (*found[_FEW:], *summary.open_questions) if found else ()
-    heats: list[tuple[str, str, Palette]] = [
-        ("Attention to the related word, less the best baseline's; no colour below 0", "excess", "attention"),
-        (f"Effect of resampling the head ({unit}); a cost is negative", "effect", "effect"),
+    excess = "Attention to the related word, less the best baseline's; no colour below 0"
+    effect = f"Effect of resampling the head ({UNITS.get(task['metric'], task['metric'])}); a cost is negative"
+    heats = [
+        (excess, heatmap(cells, grid["name"], "excess", "attention")),
+        (effect, heatmap(cells, grid["name"], "effect", "effect")),
     ]
     if cells["probe"].notna().any():
-        feature = cells["feature"].iloc[0]
-        caption = f"Accuracy of a probe for {feature}, less its toughest control's; no colour below 0"
-        heats.append((caption, "probe_excess", "attention"))
-    drawn = [(caption, heatmap(cells, grid.name, column, palette)) for caption, column, palette in heats]
+        probe = f"Accuracy of a probe for {cells['feature'].iloc[0]}, less its toughest control's; no colour below 0"
+        heats.append((probe, heatmap(cells, grid["name"], "probe_excess", "attention")))
     said = [*filter(None, (summary.headline, summary.untested)), *shown]
+    facts = {"About": "description", "Looks from": "query", "Left out": "dropped", "Coverage": "coverage"}
+    known = [(label, str(task[name])) for label, name in facts.items() if pd.notna(task[name]) and str(task[name])]
     sections: list[Section] = [
-        Heatmaps(grid.name, drawn, kind="" if len(grid.heads) <= _NUMBERED else "tiny", grid=grid),
-        Sentences("", said, further, place_note([*said, *further])),
-        Facts("", _task_facts(task)),
+        Heatmaps(grid["name"], heats, kind="" if len(grid["heads"]) <= _NUMBERED else "tiny", grid=grid),
+        Sentences("", said, further, sentences.place_note([*said, *further])),
+        Facts("", known),
     ]
-    if top := attending_heads(scored(maps), grid.name):
-        sections.append(Custom("", "top_heads_part", {"number": grid.task, "head": top[0]}))
+    if top := attending_heads(scored(maps), grid["name"]):
+        sections.append(Custom("", "top_heads_part", {"number": grid["task"], "head": top[0]}))
     return sections
-
-
-def _task_facts(task: pd.Series) -> list[tuple[str, str]]:
-    names = {"About": "description", "Looks from": "query", "Left out": "dropped", "Coverage": "coverage"}
-    return [(label, str(task[name])) for label, name in names.items() if pd.notna(task[name]) and str(task[name])]
 
 
 def asked(tasks: pd.DataFrame, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -218,14 +189,6 @@ def _of_model(provenance: Mapping[str, Any]) -> dict[str, str]:
     return {name.rsplit(".", 1)[-1]: text for name, text in reversed(flatten(provenance))}
 
 
-def _size(report: Any) -> str:
-    """How much was measured, in a few words."""
-    cells, tasks = report.summary(), report.tasks
-    layers, heads = cells["layer"].nunique(), len(cells[["layer", "head"]].drop_duplicates())
-    n_units, n_tasks = int(tasks["n_units"].sum()), len(tasks)
-    return f"{counted(heads, 'head')} in {counted(layers, 'layer')} · {counted(n_tasks, 'task')}, {n_units:,} units"
-
-
 def _of_task(task: pd.Series, cells: pd.DataFrame) -> dict[str, Any]:
     """What the page's script needs to show a head's card: units, verdicts, and how far effects reach."""
     ends = cells[["effect", "effect_low", "effect_high", "exchange", "exchange_low", "exchange_high"]]
@@ -239,18 +202,109 @@ def _of_task(task: pd.Series, cells: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _frames(report: Any) -> dict[str, pd.DataFrame]:
-    cells = report.summary()
-    rest = [column for column in cells.columns if column not in HEAD_COLUMNS]
-    frames = {"heads": cells[[*HEAD_COLUMNS, *rest]], "groups": report.groups}
-    return frames if report.replication.empty else {**frames, "replication": report.replication}
-
-
 def _draws(report: Any) -> dict[str, Callable[[], Figure]]:
     cells, tasks = report.summary(), [str(task) for task in report.tasks["task"]]
     draws: dict[str, Callable[[], Figure]] = {"overview": partial(overview, report)}
-    for task, name in zip(tasks, file_names(tasks), strict=True):
+    for task, name in zip(tasks, frames.file_names(tasks), strict=True):
         for measure in MEASURES:
             if measure != "probe" or cells.loc[cells["task"] == task, "probe"].notna().any():
                 draws[f"{measure}_{name}"] = partial(heads, report, task, measure)
     return draws
+
+
+def how_to_read(cells: pd.DataFrame, provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What the page's terms mean, as (term, explanation) pairs."""
+    known = {"min_attention": cells["min_attention"].iloc[0], "fewest_clusters": FEWEST_CLUSTERS}
+    return explained_terms("heads", provenance, **known, more_clusters=MORE_CLUSTERS)
+
+
+REPLICATES = "replicates"
+_IN_WORDS = {
+    "no": "in none",
+    "open": "in none, where heads are undecided",
+    "not judged": "where no other seed is judged",
+}
+
+
+def replication_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per task and verdict: the heads of each model that get it, and whether it replicates.
+
+    Args:
+        frame: One row per task, verdict and model, the model in question first; as of
+            ``interp.methods.judging.replication``.
+
+    Returns:
+        ``task``, ``verdict``, a column for each model, and ``replicates``: ``yes`` (in all others), ``in 1 of 2``,
+        ``in 1 of 1 judged`` where another cannot be judged on the task, ``no``; ``open`` where no other model gets it
+        and heads of one are undecided; ``not judged`` where no other model can be; or ``not here`` where only others
+        get it. By task, the strongest verdicts first.
+    """
+    models = list(dict.fromkeys(frame["model"]))
+    places = {"task": list(dict.fromkeys(frame["task"])), "verdict": list(VERDICTS)}
+    ordered = frame.sort_values(list(places), key=lambda each: each.map(places[each.name].index), kind="stable")
+    rows = []
+    for place, own in ordered.groupby(list(places), sort=False):
+        by_model = own.to_dict("records")
+        rows.append((*place, *map(_found, by_model), _replicates(*by_model)))
+    return pd.DataFrame(rows, columns=[*places, *models, REPLICATES])
+
+
+def _found(row: Mapping[Any, Any]) -> str | None:
+    """One model's heads, or why none is named."""
+    if row["heads"]:
+        return ", ".join(row["heads"].split())
+    if not row["judged"]:
+        return "not judged"
+    return f"{row['n_undecided']} undecided" if row["n_undecided"] else None
+
+
+def _replicates(first: Mapping[Any, Any], *others: Mapping[Any, Any]) -> str:
+    judged = [row for row in others if row["judged"]]
+    n_found = sum(row["heads"] != "" for row in judged)
+    if not first["heads"]:
+        return "not here"
+    if not judged:
+        return "not judged"
+    if n_found == len(others):
+        return "yes"
+    if n_found:
+        return f"in {n_found} of {len(judged)}{'' if len(judged) == len(others) else ' judged'}"
+    return "open" if any(row["n_undecided"] for row in judged) else "no"
+
+
+def replication_sentence(table: pd.DataFrame) -> str:
+    """How many of the first model's verdicts replicate; `table` is as of ``replication_table``."""
+    here = table[table[REPLICATES] != "not here"]
+    missing, n_others = here[here[REPLICATES] != "yes"], table.shape[1] - 4
+    n_found = len(here) - len(missing)
+    rest = [
+        f"{task}: “{verdict}” {_IN_WORDS.get(found, found)}"
+        for task, verdict, found in missing[["task", "verdict", REPLICATES]].itertuples(index=False)
+    ]
+    return str(
+        texts()["found"]["others"].format(
+            verdicts=counted(len(here), "verdict"),
+            found=f"{n_found} {'replicates' if n_found == 1 else 'replicate'}",
+            whom={1: "the other seed", 2: "both other seeds"}.get(n_others, f"all {n_others} other seeds"),
+            rest=f" Not so {'; '.join(rest)}." if rest else "",
+        )
+    )
+
+
+def how_found(provenance: Mapping[str, Any]) -> list[str]:
+    """Sentences: what was declared and what became of it; or that nothing was.
+
+    Args:
+        provenance: Of a dossier; ``declared`` is as of ``interp.claims.declared``.
+    """
+    declared, said = provenance.get("declared"), texts()["found"]
+    if not declared:
+        return [said["chosen" if provenance.get("chosen_on") else "everything"]]
+    when = said["after" if declared["measured"] < declared["written"] else "before"]
+    claims = counted(len(declared["claims"]), "claim")
+    found = [said["declared"].format(**{**declared, "when": when, "claims": claims})]
+    for claim in declared["claims"]:
+        unsaid = "a part of it is undecided or was not tested" if claim["outcome"] == "open" else ""
+        because = f" ({reason})" if (reason := claim["reason"] or unsaid) else ""
+        found.append(said["claim"].format(**claim, how=claim["outcome"].capitalize(), because=because))
+    return found

@@ -4,6 +4,7 @@ Each function returns a ``matplotlib.figure.Figure`` of its own; nothing global 
 safe for colour-blind readers; every verdict also has a shape, and what was not measured is hatched, never 0.
 """
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,21 +14,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from interp.errors import InputError
-from interp.report.drawing import (
-    Figure,
-    chosen,
-    diverging,
-    draw_table,
-    hatching,
-    is_annotated,
-    map_size,
-    require,
-    require_rows,
-    short,
-    thin_ticks,
-    verdict_marker,
-    wrapped_title,
-)
+from interp.report import drawing
+from interp.report.drawing import Figure, chosen, diverging, require, short, verdict_marker
 from interp.report.heads_frames import VERDICTS, layer_by_head, shown_names, with_shown_names
 from interp.report.heatmap import SEQUENTIAL, reach
 from interp.report.words import METRICS, UNITS
@@ -46,6 +34,12 @@ _TITLES = {
     "effect": "effect of resampling ({unit}; a cost is negative)",
     "probe": "accuracy of a probe for {feature}, less the\ntoughest control's (colour from 0 up; below 0 neutral)",
 }
+_LABELS = {
+    "excess": "attention to the\nrelated word, less the\nbest baseline's",
+    "effect": "effect of resampling\n(share of the model's\n{base})",
+    "probe_excess": "accuracy of a probe,\nless the toughest\ncontrol's",
+}
+"""Of the overview's colours, by column."""
 
 
 def overview(report: Any) -> Figure:
@@ -57,37 +51,33 @@ def overview(report: Any) -> Figure:
     require(report, _ATTRIBUTES, "overview", "interp.heads")
     report = with_shown_names(report)
     frame, tasks = report.summary(), report.tasks
-    panels = [
-        (
-            "attention to the\nrelated word, less the\nbest baseline's",
-            [layer_by_head(frame, task, "excess") for task in tasks["task"]],
-        ),
-        (_share_label(tasks["metric"]), [_share_of_base(frame, task) for _, task in tasks.iterrows()]),
-        (
-            "accuracy of a probe,\nless the toughest\ncontrol's",
-            [layer_by_head(frame, task, "probe_excess") for task in tasks["task"]],
-        ),
-    ]
-    panels = panels if frame["probe_excess"].notna().any() else panels[:2]
-    n_layers, n_heads = panels[0][1][0].shape
+    columns = [name for name in _LABELS if name != "probe_excess" or frame[name].notna().any()]
+    panels = {name: [layer_by_head(frame, task, name) for task in tasks["task"]] for name in columns}
+    # A share of a base that is not above 0 says nothing.
+    bases = tasks["base"].where(tasks["base_low"] > 0)
+    panels["effect"] = [table / base for table, base in zip(panels["effect"], bases, strict=True)]
+    metrics = [METRICS.get(metric, metric) for metric in tasks["metric"].unique()]
+    n_layers, n_heads = panels["effect"][0].shape
     titles = [short(task, 26) for task in tasks["task"]]
     cell = min(_CELL, max(_SMALLEST_CELL, _WIDEST / max(n_layers, n_heads)))
     width = max(1.9, cell * n_heads, 0.09 * max(map(len, titles)))
     size = (width * len(tasks) + 1.9, len(panels) * max(1.7, cell * n_layers) + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="compressed")
     axes = figure.subplots(len(panels), len(tasks), squeeze=False, sharex=True, sharey=True)
-    for number, (row, (label, tables)) in enumerate(zip(axes, panels, strict=True)):
+    for row, (name, tables) in zip(axes, panels.items(), strict=True):
+        colours = _colours(1.0, diverges=name == "effect")
         for ax, table, task in zip(row, tables, tasks["task"], strict=True):
-            _coloured(ax, table, 1.0 if number == 1 else None, annotate=False)
+            drawing.draw_table(ax, table, **colours, annotate=False, cbar=False)
             _mark_verdicts(ax, frame, task, height=0.5, scale=min(1.0, cell / _MARKED_CELL))
             ax.set(xlabel="", ylabel="")
         row[0].set_ylabel("layer")
+        label = _LABELS[name].format(base=metrics[0] if len(metrics) == 1 else "metric")
         figure.colorbar(row[0].collections[0], ax=list(row), aspect=12).set_label(label, fontsize=9)
     for above, below, title in zip(axes[0], axes[-1], titles, strict=True):
         above.set_title(title, fontsize=10, parse_math=False)
         below.set_xlabel("head")
-    thin_ticks(axes[0, 0], int(_WIDEST / 0.16))  # all panels share them
-    _legend(figure, frame, missing=any(table.isna().to_numpy().any() for _, tables in panels for table in tables))
+    drawing.thin_ticks(axes[0, 0], int(_WIDEST / 0.16))  # all panels share them
+    _legend(figure, frame["verdict"], [table for tables in panels.values() for table in tables], "not testable")
     return figure
 
 
@@ -116,38 +106,31 @@ def heads(report: Any, task: str | None = None, measure: Measure = "effect") -> 
             "'attention', 'effect'"
         )
     table = layer_by_head(frame, which, _COLUMNS[measured])
-    figure = Figure(figsize=map_size(*table.shape), dpi=150, layout="constrained")
-    ax = figure.subplots()
-    _coloured(ax, table, reach(table) if measured == "effect" else None, annotate=True)
+    diverges = measured == "effect"
+    figure, ax = _map(table, _colours(reach(table) if diverges else 1.0, diverges=diverges))
     # Below the number, where there is one.
-    _mark_verdicts(ax, frame, which, height=0.72 if is_annotated(table) else 0.5)
-    thin_ticks(ax)
+    _mark_verdicts(ax, frame, which, height=0.72 if drawing.is_annotated(table) else 0.5)
     metric, feature = str(frame["metric"].iloc[0]), short(str(frame["feature"].iloc[0]), 30)
     said = _TITLES[measured].format(unit=UNITS.get(metric, metric), feature=feature)
     name = shown_names([str(each) for each in report.tasks["task"]])[which]
     # A task may be named by a path, where a dollar is no mathematics.
     ax.set_title(f"{short(name, _LONGEST_TITLE)}\n{said}", fontsize=9, parse_math=False)
-    _legend(figure, frame, missing=bool(table.isna().to_numpy().any()))
+    _legend(figure, frame["verdict"], [table], "not testable")
     return figure
 
 
-def _share_of_base(frame: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
-    """The effects as shares of the base; NaN where the base is not above 0, as a share of nothing says nothing."""
-    base = task["base"] if task["base_low"] > 0 else np.nan
-    return layer_by_head(frame, task["task"], "effect") / base
+def _colours(bound: float, *, diverges: bool) -> dict[str, Any]:
+    """From 0 up, or from 0 as far below as above, to `bound`."""
+    cmap = diverging() if diverges else sns.color_palette(SEQUENTIAL, as_cmap=True)
+    return {"cmap": cmap, "vmin": -bound if diverges else 0.0, "vmax": bound}
 
 
-def _share_label(metrics: pd.Series) -> str:
-    names = [METRICS.get(metric, metric) for metric in metrics.unique()]
-    base = names[0] if len(names) == 1 else "metric"
-    return f"effect of resampling\n(share of the model's\n{base})"
-
-
-def _coloured(ax: Axes, table: pd.DataFrame, bound: float | None, *, annotate: bool) -> None:
-    """Effects, whose colours diverge from 0 as far as `bound`; or, without a bound, shares from 0 to 1."""
-    cmap = sns.color_palette(SEQUENTIAL, as_cmap=True) if bound is None else diverging()
-    low, high = (0.0, 1.0) if bound is None else (-bound, bound)
-    draw_table(ax, table, cmap=cmap, vmin=low, vmax=high, annotate=annotate, cbar=annotate)
+def _map(table: pd.DataFrame, colours: Mapping[str, Any]) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=drawing.map_size(*table.shape), dpi=150, layout="constrained")
+    ax = figure.subplots()
+    drawing.draw_table(ax, table, **colours, annotate=True, cbar=True)
+    drawing.thin_ticks(ax)
+    return figure, ax
 
 
 def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float, scale: float = 1.0) -> None:
@@ -161,13 +144,13 @@ def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float, s
             ax.add_line(mark)
 
 
-def _legend(figure: Figure, frame: pd.DataFrame, *, missing: bool) -> None:
-    """Explain the shapes that occur in `frame`, below the panels."""
-    labels = [name for name in VERDICTS if name in set(frame["verdict"]) - {"none"}]
+def _legend(figure: Figure, verdicts: Collection[str], tables: Sequence[pd.DataFrame], missing: str) -> None:
+    """Explain, below the panels, the shapes of these verdicts, and the hatching of what the tables miss."""
+    labels = [name for name in VERDICTS if name in set(verdicts) - {"none"}]
     handles: list[Artist] = [verdict_marker(VERDICTS[name]) for name in labels]
-    if missing:
-        handles.append(hatching())
-        labels.append("not testable")
+    if any(table.isna().to_numpy().any() for table in tables):
+        handles.append(drawing.hatching())
+        labels.append(missing)
     if handles:
         fitting = min(3, max(1, int(figure.get_figwidth() / _LEGEND)))
         figure.legend(handles, labels, loc="outside lower center", ncols=fitting, fontsize=8, frameon=False)
@@ -190,29 +173,23 @@ def head_map(
         InputError: A column is missing or holds no numbers, there is no row, a head stands twice, or `bound` is not
             above 0.
     """
-    require_rows(frame, ("layer", "head", column), "head_map", "a method that scores heads")
+    drawing.require_rows(frame, ("layer", "head", column), "head_map", "a method that scores heads")
     numeric = pd.to_numeric(frame[column], errors="coerce").astype(float)
     if numeric.isna().sum() > frame[column].isna().sum():
         raise InputError(f"head_map: expected numbers in {column!r}, got {frame[column].iloc[0]!r}")
-    if frame.duplicated(["layer", "head"]).any():
-        twice = frame.loc[frame.duplicated(["layer", "head"]), ["layer", "head"]].iloc[0].tolist()
+    twice = frame.loc[frame.duplicated(["layer", "head"]), ["layer", "head"]]
+    if len(twice):
         raise InputError(
-            f"head_map: expected one row a head, got several of {twice[0]}.{twice[1]}; choose some rows first, as "
-            "frame[frame['task'] == ...]"
+            f"head_map: expected one row a head, got several of {'.'.join(map(str, twice.iloc[0]))}; choose some rows "
+            "first, as frame[frame['task'] == ...]"
         )
     if bound is not None and not bound > 0:
         raise InputError(f"bound: expected a number above 0, got {bound!r}")
     table = layer_by_head(frame.assign(task="", **{column: numeric}), "", column)
-    diverges = (numeric < 0).any() if signed is None else signed
     sizes = numeric[np.isfinite(numeric)].abs()
     top = bound if bound is not None else float(sizes.max()) if sizes.any() else 1.0
-    cmap = diverging() if diverges else sns.color_palette(SEQUENTIAL, as_cmap=True)
-    figure = Figure(figsize=map_size(*table.shape), dpi=150, layout="constrained")
-    ax = figure.subplots()
-    draw_table(ax, table, cmap=cmap, vmin=-top if diverges else 0.0, vmax=top, annotate=True, cbar=True)
-    thin_ticks(ax)
+    figure, ax = _map(table, _colours(top, diverges=bool((numeric < 0).any()) if signed is None else signed))
     ax.set(xlabel="head", ylabel="layer")
-    wrapped_title(ax, short(title or column, 200))
-    if table.isna().to_numpy().any():
-        figure.legend([hatching()], ["not measured"], loc="outside lower center", fontsize=8, frameon=False)
+    drawing.wrapped_title(ax, short(title or column, 200))
+    _legend(figure, (), [table], "not measured")
     return figure

@@ -15,6 +15,7 @@ import pandas as pd
 
 from interp.errors import InputError
 from interp.report.reading import texts
+from interp.report.words import UNITS
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,17 @@ def require_verdicts(what: str, frame: pd.DataFrame) -> None:
         )
 
 
+def head_names(frame: pd.DataFrame) -> list[str]:
+    """``2.1`` for head 1 of layer 2, row by row."""
+    return [f"{layer}.{head}" for layer, head in zip(frame["layer"], frame["head"], strict=True)]
+
+
+def marked(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows with their verdicts as a table shows them (``mark``), and the ``unit`` of their metric."""
+    marks = [VERDICTS[name].marked for name in frame["verdict"]]
+    return frame.assign(mark=marks, unit=[UNITS.get(metric, metric) for metric in frame["metric"]])
+
+
 def layer_by_head(frame: pd.DataFrame, task: str, column: str) -> pd.DataFrame:
     """One column of a task's rows as a table: layers down, heads across; what was not measured is missing."""
     table = frame[frame["task"] == task].pivot(index="layer", columns="head", values=column)
@@ -139,8 +151,8 @@ def with_shown_names(report: Any) -> Any:
 
 def frames_by_task(report: Any) -> dict[str, pd.DataFrame]:
     """The frames of a dossier or a card that tell tasks apart, by their names; without the examples."""
-    frames = {name: each for name, each in vars(report).items() if isinstance(each, pd.DataFrame) and "task" in each}
-    return {name: each for name, each in frames.items() if name != "examples"}
+    frames = {name: each for name, each in vars(report).items() if isinstance(each, pd.DataFrame)}
+    return {name: each for name, each in frames.items() if "task" in each and name != "examples"}
 
 
 def shown_names(tasks: Sequence[str]) -> dict[str, str]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from interp.report.heads_frames import FINDINGS, VERDICTS, with_shown_names
+from interp.report.heads_frames import FINDINGS, VERDICTS, head_names, with_shown_names
 from interp.report.reading import texts
 from interp.report.words import METRICS, UNITS, change, counted, estimate, listed, percent, size
 
@@ -58,13 +59,8 @@ def summarise(report: Any) -> tuple[TaskSummary, ...]:
 
 def _summary(task: pd.Series, heads: pd.DataFrame) -> TaskSummary:
     found = [head_sentence(row) for _, row in strongest_first(heads).iterrows()]
-    return TaskSummary(
-        task=str(task["task"]),
-        headline=_headline(task, heads),
-        untested=_untested(task, heads),
-        findings=(*found, *unused_sentence(heads)),
-        open_questions=tuple(_open_questions(heads)),
-    )
+    findings, asked = (*found, *unused_sentence(heads)), tuple(_open_questions(heads))
+    return TaskSummary(str(task["task"]), _headline(task, heads), _untested(task, heads), findings, asked)
 
 
 def rows_of(cells: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
@@ -83,19 +79,25 @@ def head_sentence(row: pd.Series) -> str:
     return (template + "{in_templates}.{if_carried}").format_map(_Said(row))
 
 
+def verdict_sentence(verdicts: pd.DataFrame) -> str:
+    """One head's verdict on one task: its finding, or, where it has none, what the verdict means, with the effects."""
+    row = verdicts.iloc[0]
+    if row["verdict"] in FINDINGS:
+        return head_sentence(row)
+    if row["verdict"] == "encodes, unused":
+        return unused_sentence(verdicts)[0]
+    return _TEXTS["verdict"].format_map(_Said(row))
+
+
 def unused_sentence(heads: pd.DataFrame) -> list[str]:
     """One sentence of all heads that carry the feature and are not shown to do anything with it."""
     found = heads[heads["verdict"] == "encodes, unused"].sort_values("probe", ascending=False)
     if found.empty:
         return []
-    names = _names(found)
+    names = head_names(found)
     several = {"who": f"Heads {listed(names)} carry", "whose": "any one of them", "first": "the first: "}
     one = {"who": f"Head {names[0]} carries", "whose": "it", "first": ""}
     return [_TEXTS["unused"].format_map(_Said({**found.iloc[0], **(one if len(names) == 1 else several)}))]
-
-
-def _names(rows: pd.DataFrame) -> list[str]:
-    return [f"{layer}.{head}" for layer, head in zip(rows["layer"], rows["head"], strict=True)]
 
 
 class _Said(dict[str, Any]):
@@ -110,13 +112,18 @@ def _does(value: str, ends: str, said: _Said) -> str:
     return change(said[value], low, high, said["unit"], n_clusters=said.get("n_clusters"))
 
 
+def _amount(value: str, said: _Said) -> str:
+    ends = (said[f"{value}_low"], said[f"{value}_high"])
+    return estimate(said[value], *ends, said["unit"], n_clusters=said["n_clusters"])
+
+
 def _where(said: _Said) -> str:
     """Where a head looks: at which value of the feature, and how much more than its best baseline."""
-    clause = f"{said['at_value']}({said['attention']:.2f} of its attention"
+    best = ""
     if pd.notna(said["attention_baseline"]):
         name = f", {said['baselines']}" if pd.notna(said["baseline"]) else ""
-        clause += f"; its best baseline{name}, has {said['attention_baseline']:.2f}"
-    return clause + ")"
+        best = f"; its best baseline{name}, has {said['attention_baseline']:.2f}"
+    return f"{said['at_value']}({said['attention']:.2f} of its attention{best})"
 
 
 def _at_value(said: _Said) -> str:
@@ -152,18 +159,15 @@ def _in_templates(said: _Said) -> str:
     return str(said["templates"]) if some else ""
 
 
-def _place(name: str) -> str:
-    """A baseline as a sentence has it: ``offset -3``, but ``the first attractor``."""
-    return name if re.search(r"\d$", name) else f"the {name}"
-
-
-def _if_it_looks(said: _Said) -> str:
-    return said["looks"] if said["attention_state"] == "shown" else "it is not shown to look at the related word"
+def _baselines(said: Mapping[str, Any]) -> str:
+    """As a sentence has them: ``offset -3``, but ``the first attractor``."""
+    names = str(said["baseline"]).split(" / ")
+    return " / ".join(name if re.search(r"\d$", name) else f"the {name}" for name in names)
 
 
 def _overlap(said: _Said) -> str:
-    whole = said["baseline_overlap"] == 1
-    return "every example" if whole else f"{percent(said['baseline_overlap'])} of the examples"
+    share = said["baseline_overlap"]
+    return "every example" if share == 1 else f"{percent(share)} of the examples"
 
 
 def _unless_missing(clause: str, column: str, said: _Said) -> str:
@@ -184,9 +188,9 @@ _CLAUSES: Mapping[str, Callable[[_Said], str]] = {
     "accuracy": lambda said: accuracy_clause(said["accuracy_base"], said["accuracy_ablated"]),
     "where": _where,
     "at_value": _at_value,
-    "if_it_looks": _if_it_looks,
+    "if_it_looks": lambda said: said["looks"] if said["attention_state"] == "shown" else _TEXTS["not shown to look"],
     "elsewhere": _elsewhere,
-    "baselines": lambda said: " / ".join(map(_place, said["baseline"].split(" / "))),
+    "baselines": _baselines,
     "overlap": _overlap,
     "there_reason": lambda said: said["reason"].replace("at the related word", "there"),
     "because": lambda said: f": {reason}" if (reason := reason_of(said)) else "",
@@ -196,6 +200,11 @@ _CLAUSES: Mapping[str, Callable[[_Said], str]] = {
     "of_templates": lambda said: counted(int(said["n_templates"]), "template"),
     "others": lambda said: listed(str(said["partners"]).split()),
     "together": lambda said: listed(str(said["group"]).split("+")),
+    "meaning": lambda said: VERDICTS[said["verdict"]].meaning,
+    "in_brackets": lambda said: f" ({reason})" if (reason := reason_of(said)) else "",
+    "resampled_by": partial(_amount, "effect"),
+    "averaged_by": partial(_amount, "mean_effect"),
+    "needed": lambda said: _TEXTS["needed units"].format_map(said) if np.isfinite(said["n_to_decide"]) else "",
     "if_carried": lambda said: said["carried"] if said["representation"] == "carried" else "",
 }
 
@@ -274,7 +283,7 @@ def _without_room(heads: pd.DataFrame) -> str:
     return _TEXTS["no room"].format(
         n=len(without),
         heads=counted(len(heads), "head"),
-        named=listed([_Said(baseline=names)["baselines"] for names in without["baseline"].unique()]),
+        named=listed([_baselines({"baseline": names}) for names in without["baseline"].unique()]),
         overlap=without["baseline_overlap"].min(),
         **without.iloc[0][["relation", "min_attention"]],
     )
@@ -292,22 +301,21 @@ def strongest_first(heads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _open_questions(heads: pd.DataFrame) -> list[str]:
-    undecided = heads[heads["verdict"] == "undecided"]
+    """A sentence for each reason why heads are undecided."""
+    undecided, found = heads[heads["verdict"] == "undecided"], []
     reasons = undecided["reason"].fillna("").astype(str).str.rstrip(".")
-    return [_open_question(rows, str(reason), len(heads)) for reason, rows in undecided.groupby(reasons, sort=False)]
+    for reason, rows in undecided.groupby(reasons, sort=False):
+        sentence = f"Undecided {'is' if len(rows) == 1 else 'are'} {_heads(rows)}"
+        if len(rows) == len(heads):
+            every = f"Every one of the {len(heads)} heads is undecided"
+            sentence = every if len(heads) > 1 else "The only head is undecided"
+        because = f": {reason}" if reason else ""
+        found.append(f"{sentence}{because}{_would_decide(rows['n_to_decide'].astype(float))}.")
+    return found
 
 
-def _heads(names: list[str]) -> str:
-    return f"{'head' if len(names) == 1 else 'heads'} {listed(names)}"
-
-
-def _open_question(undecided: pd.DataFrame, reason: str, n_heads: int) -> str:
-    names = _names(undecided)
-    sentence = f"Undecided {'is' if len(names) == 1 else 'are'} {_heads(names)}"
-    if len(names) == n_heads:
-        sentence = f"Every one of the {n_heads} heads is undecided" if n_heads > 1 else "The only head is undecided"
-    because = f": {reason}" if reason else ""
-    return f"{sentence}{because}{_would_decide(undecided['n_to_decide'].astype(float))}."
+def _heads(rows: pd.DataFrame) -> str:
+    return f"{'head' if len(rows) == 1 else 'heads'} {listed(head_names(rows))}"
 
 
 def _would_decide(needed: pd.Series) -> str:
@@ -323,19 +331,14 @@ def _would_decide(needed: pd.Series) -> str:
 
 def short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) -> str:
     """What a task's heads come to in one line: the strongest finding, the other heads, and the largest effect."""
-    found = strongest_first(heads)
-    parts = [f"{task}:"]
-    if found.empty:
-        parts += ["no head has a finding.", *open_questions[:1]]
-    else:
-        parts.append(f"{_in_short(found.iloc[0])}.")
-        others = found.iloc[1:].groupby("verdict", sort=False)
-        if groups := [f"{_heads(_names(rows))} “{verdict}”" for verdict, rows in others]:
-            parts.append(f"Also {'; '.join(groups)}.")
-    sizes = heads["effect"].abs()
+    found, sizes = strongest_first(heads), heads["effect"].abs()
+    parts = ["no head has a finding.", *open_questions[:1]] if found.empty else [f"{_in_short(found.iloc[0])}."]
+    others = found.iloc[1:].groupby("verdict", sort=False)
+    if groups := [f"{_heads(rows)} “{verdict}”" for verdict, rows in others]:
+        parts.append(f"Also {'; '.join(groups)}.")
     if sizes.notna().any() and (found.empty or sizes.idxmax() != found.index[0]):
         parts.append(f"Largest effect: {_in_short(heads.loc[sizes.idxmax()])}.")
-    return " ".join(parts)
+    return " ".join([f"{task}:", *parts])
 
 
 def _in_short(row: pd.Series) -> str:

@@ -13,8 +13,7 @@ import pandas as pd
 
 from interp.report.cells import and_p, capital, descending, is_are
 from interp.report.heads_frames import Verdict
-from interp.report.heads_reading import CORRECTIONS
-from interp.report.reading import explained
+from interp.report.reading import CORRECTIONS, explained
 from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, counted, decimal, estimate, listed, percent
 
 ENCODES, UNDECIDED, NONE = "encodes", "undecided", "none"

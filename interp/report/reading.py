@@ -1,5 +1,9 @@
-"""What pages say, as texts that anybody can edit: ``reading.toml`` has the verdicts, sentences, and what terms mean."""
+"""What pages say, as texts that anybody can edit: ``reading.toml`` has the verdicts, sentences, and what terms mean.
 
+What they say of the statistics is what ``interp.claims.claim`` and ``interp.methods.dossier`` do.
+"""
+
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,3 +25,21 @@ def _joined(table: dict[str, str]) -> dict[str, str]:
 def explained(page: str, **known: Any) -> dict[str, str]:
     """By its term, what one page explains; `known` fills in what stands in braces."""
     return {term: text.format(**known) for term, text in texts()[page].items()}
+
+
+CORRECTIONS: Mapping[str, str] = {name: texts()["p"][name] for name in ("max-T", "fdr")}
+
+
+def explained_terms(page: str, provenance: Mapping[str, Any], **known: Any) -> list[tuple[str, str]]:
+    """What the terms of a dossier or a card mean; its adjusted p by the test and the correction behind it."""
+    said, name = texts()["p"], provenance.get("correction", "max-T")
+    what, absent, probes = said["all"], "", ""
+    if provenance.get("chosen_on"):
+        what, absent, probes = said["chosen"], ", for every head", " (probes by Holm)"
+    elif provenance.get("declared"):
+        what, probes = said["declared"], " (probes by Holm)"
+    elif name == "max-T":
+        probes = "; probes are one by task, and count as often as there are tasks"
+    how = {"what": what, "correction": said[name], "absent": absent, "probes": probes}
+    first, *others = explained(page, **known).items()
+    return [first, ("Adjusted p", said["test"].format(alpha=provenance.get("alpha", 0.05), **how)), *others]

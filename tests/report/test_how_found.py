@@ -1,4 +1,5 @@
-from interp.report.heads_reading import CHOSEN, EVERYTHING, how_found
+from interp.report.heads import how_found
+from interp.report.reading import texts
 
 CLAIM = {"head": "2.1", "task": "ioi", "expected": "tracks", "verdict": "tracks", "outcome": "confirmed", "reason": ""}
 WRITTEN, BEFORE, AFTER = (f"2026-01-02T03:04:0{second}+00:00" for second in (5, 4, 6))
@@ -6,8 +7,8 @@ DECLARED = {"file": "claims.toml", "sha256": "ab" * 32, "written": WRITTEN, "mea
 
 
 def test_what_was_not_declared_was_found_by_looking():
-    assert how_found({}) == how_found({"declared": None, "chosen_on": []}) == [EVERYTHING]
-    assert how_found({"chosen_on": [{"task": "ioi"}]}) == [CHOSEN]
+    assert how_found({}) == how_found({"declared": None, "chosen_on": []}) == [texts()["found"]["everything"]]
+    assert how_found({"chosen_on": [{"task": "ioi"}]}) == [texts()["found"]["chosen"]]
 
 
 def test_every_claim_is_told_with_what_became_of_it():

@@ -23,13 +23,6 @@ def test_layers_go_down_and_heads_across(make_report, measure):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("head", "layer")
 
 
-def test_the_colours_carry_the_frame(make_report):
-    report = make_report()
-    mesh = heads(report, "agreement").axes[0].collections[0]
-    values = np.ma.filled(mesh.get_array(), np.nan).reshape(3, 4)
-    np.testing.assert_array_equal(values, layer_by_head(report.cells, "agreement", "effect"))
-
-
 def test_effects_are_centred_on_zero_and_attention_runs_from_0_to_1(make_report):
     low, high = heads(make_report(), "agreement").axes[0].collections[0].get_clim()
     assert low == -high

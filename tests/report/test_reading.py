@@ -1,5 +1,5 @@
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.report.heads_reading import how_to_read
+from interp.report.heads import how_to_read
 
 
 def test_every_term_is_explained_by_what_the_statistics_do(make_report):

@@ -2,8 +2,7 @@ import dataclasses
 
 import pandas as pd
 
-from interp.report.heads import page_of
-from interp.report.heads_reading import replication_sentence, replication_table
+from interp.report.heads import page_of, replication_sentence, replication_table
 from interp.report.html import as_page
 
 ROWS = [
