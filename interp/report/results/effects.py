@@ -5,23 +5,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
-from matplotlib.lines import Line2D
 
 from interp.report.card_tables import spoken
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
 from interp.report.drawing import (
     Figure,
     despined,
-    diverging,
-    draw_table,
-    hatching,
     require,
     require_rows,
     style,
     wrapped_title,
 )
 from interp.report.heads_figures import head_map
+from interp.report.heads_frames import Verdict
+from interp.report.heatmap import Grid, missing
 from interp.report.results.words import (
     cell_names,
     largest_first,
@@ -37,8 +34,10 @@ from interp.report.words import estimate
 
 _MOST = 30
 """Cells, components or heads of a figure."""
-_MARKS = {"redundant": ("v", "black"), "in series": ("^", "white")}
-"""By what a pair of heads is, the triangle that marks it."""
+_MARKS = {
+    "redundant": Verdict("redundant", "▼", "v", True, "each head hides what the other does"),
+    "in series": Verdict("in series", "△", "^", False, "each head needs the other"),
+}
 
 
 def page_of(result: Any) -> Page:
@@ -230,42 +229,24 @@ def pairs(result: Any) -> Figure:
     table = result.summary()
     names = list(dict.fromkeys([*table["first"], *table["second"]]))
     if len(names) <= _MOST:
-        return _matrix(table, names, _interaction(result))
+        return _grid(table, names).figure(_interaction(result), "interaction")
     shown = _decided_first(table).head(MOST_ROWS)
     drawn = {"interaction": series(shown, "interaction", "low", "high")}
     title = f"{_interaction(result)}: the {len(shown)} largest interactions of {len(table)}"
     return dots_figure(Dots((shown["first"] + " and " + shown["second"]).tolist(), drawn, "interaction", title))
 
 
-def _matrix(table: pd.DataFrame, names: list[str], title: str) -> Figure:
+def _grid(table: pd.DataFrame, names: list[str]) -> Grid:
     """Both halves are the same; the diagonal is no pair."""
-    half = table.pivot(index="first", columns="second", values="interaction").reindex(index=names, columns=names)
-    shown = half.combine_first(half.T).loc[names, names]
+    both = pd.concat([table, table.rename(columns={"first": "second", "second": "first"})])
+    both["relation"] = both["relation"].where(both["relation"].isin(list(_MARKS)), "")
+    values, marks = (
+        both.pivot(index="first", columns="second", values=column).reindex(index=names, columns=names)
+        for column in ("interaction", "relation")
+    )
     bound = max(float(table["minimum"].max()), float(np.nanmax(np.abs(table["interaction"]), initial=0.0)))
-    size = (max(4.6, 0.46 * len(names) + 1.8), max(3.4, 0.4 * len(names) + 1.5))
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    ax = figure.subplots()
-    draw_table(ax, shown, cmap=diverging(), vmin=-bound, vmax=bound, annotate=True, cbar=True, label="interaction")
-    ax.set(xlabel="head", ylabel="head")
-    handles: list[Artist] = [hatching()]
-    labels = ["no pair, or not measured"]
-    for name, (shape, colour) in reversed(_MARKS.items()):
-        rows = table[table["relation"] == name]
-        if len(rows):
-            first, second = (np.array([names.index(each) for each in rows[side]]) for side in ("first", "second"))
-            edge = "white" if colour == "black" else "black"
-            look: dict[str, Any] = {
-                "marker": shape,
-                "markersize": 6,
-                "markerfacecolor": colour,
-                "markeredgecolor": edge,
-            }
-            look |= {"linestyle": "none", "markeredgewidth": 0.7}
-            ax.add_line(Line2D(np.append(second, first) + 0.5, np.append(first, second) + 0.78, **look))
-            handles, labels = [Line2D([], [], **look), *handles], [name, *labels]
-    wrapped_title(ax, title)
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    return figure
+    none = missing("no pair, or not measured")
+    return Grid("head", "head", values, values.to_numpy(), marks.to_numpy(), _MARKS, "effect", bound, reasons=none)
 
 
 def _paired(result: Any) -> Page:

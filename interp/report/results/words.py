@@ -76,10 +76,23 @@ def page_of_table(
     *,
     kind: str = "sweep",
     drawn: bool = True,
+    before: Sequence[Section] = (),
+    reading: Sequence[tuple[str, str]] = (),
+    evidence: str = "",
 ) -> Page:
     """The page of a result that is one figure, what was found, and one table.
 
-    `draw` is of a function of ``interp.plots``; where it is not to be `drawn`, the page only names it.
+    Args:
+        result: What is shown.
+        title: Of the page.
+        sentences: What was found.
+        table: Of cells, the most telling first; the folder has all that the result's summary says of them.
+        draw: Of a function of ``interp.plots``.
+        kind: See ``Page``.
+        drawn: Whether the figure is; the page names it in any case.
+        before: The first sections.
+        reading: What the page's terms mean.
+        evidence: How much was measured; empty for the number of examples.
     """
     how, figure = result.provenance, draw.func.__name__ if draw else ""
     metric = str(how.get("metric", ""))
@@ -89,12 +102,14 @@ def page_of_table(
         ("Measured", METRICS.get(metric, metric)),
         *((name.replace("_", " ").capitalize(), text) for name, text in flatten(how) if name in _ASKED),
     ]
-    sections: list[Section] = []
+    sections: list[Section] = list(before)
     if draw and drawn and table.n <= MOST_DRAWN:
         sections.append(Picture("Figure", figure, draw, title, inline=True))
     sections += [Sentences("Findings", sentences), table]
     if any(text for _, text in asked):
         sections.append(Facts("What was asked", [(name, text) for name, text in asked if text]))
+    if reading:
+        sections.append(Facts("How to read this", reading))
     n = result.examples["example"].nunique() if "example" in result.examples else 0
     intervals = any(column.low for column in table.columns)
     return Page(
@@ -102,7 +117,7 @@ def page_of_table(
         kind=kind,
         sections=tuple(sections),
         provenance=how,
-        about=about(how, counted(n, "example") if n else "", intervals=intervals),
+        about=about(how, evidence or (counted(n, "example") if n else ""), intervals=intervals),
         cautions=() if how.get("complete", True) else ("Partial: it was interrupted.",),
         call=f"interp.plots.{figure}(result)" if figure else "",
         frames={table.file.removesuffix(".csv"): result.summary()},
