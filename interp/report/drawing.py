@@ -71,27 +71,24 @@ Draws = Mapping[str, Callable[[], matplotlib.figure.Figure]]
 """What draws each figure, by its name."""
 
 
-def pictures(draws: Draws, dpi: float | None = None) -> dict[str, bytes]:
-    """Each figure as a PNG, but for those that cannot be drawn: numbers are not lost for want of a picture.
+def picture(name: str, draw: Callable[[], matplotlib.figure.Figure], dpi: float | None = None) -> bytes | None:
+    """A figure as a PNG with `dpi` pixels for an inch, or its own number of them.
 
-    Args:
-        draws: By the figures' names.
-        dpi: Pixels for an inch; None for each figure's own.
+    None where it cannot be drawn: numbers are not lost for want of a picture.
     """
-    found = {}
-    for name, draw in draws.items():
-        try:
-            found[name] = _png(draw(), dpi)
-        except Exception as error:  # whatever matplotlib, a font or a backend raises
-            logger.warning("picture %r cannot be drawn (%s: %s); all else is kept", name, type(error).__name__, error)
-    return found
+    try:
+        return _png(draw(), dpi)
+    except Exception as error:  # whatever matplotlib, a font or a backend raises
+        logger.warning("picture %r cannot be drawn (%s: %s); all else is kept", name, type(error).__name__, error)
+        return None
 
 
 def write_pictures(draws: Draws, folder: Path, dpi: float | None = None) -> None:
     """Write what can be drawn into `folder`, which is made, as ``{name}.png``."""
     folder.mkdir(exist_ok=True)
-    for name, png in pictures(draws, dpi).items():
-        (folder / f"{name}.png").write_bytes(png)
+    for name, draw in draws.items():
+        if (png := picture(name, draw, dpi)) is not None:
+            (folder / f"{name}.png").write_bytes(png)
 
 
 def inline(png: bytes) -> str:
@@ -220,13 +217,11 @@ def map_size(n_layers: int, n_heads: int) -> tuple[float, float]:
 
 def thin_ticks(ax: Axes, most: int = 26) -> None:
     """Name every second, third ... row and column only, where they are too many to be read."""
-    for places, texts, name in (
-        (ax.get_xticks(), ax.get_xticklabels(), ax.set_xticks),
-        (ax.get_yticks(), ax.get_yticklabels(), ax.set_yticks),
-    ):
+    for axis in (ax.xaxis, ax.yaxis):
+        places, texts = axis.get_ticklocs(), axis.get_ticklabels()
         every = -(-len(places) // most)
         if every > 1:
-            name(places[::every], labels=[each.get_text() for each in texts[::every]], parse_math=False)
+            axis.set_ticks(places[::every], labels=[each.get_text() for each in texts[::every]], parse_math=False)
 
 
 LINE = "#1b6ca8"

@@ -71,14 +71,8 @@ def ink(background: str) -> str:
 
 def contrast(one: str, other: str) -> float:
     """WCAG's contrast ratio of two hexadecimal colours, from 1 (equal) to 21 (black and white)."""
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    low, high = sorted(sns.utils.relative_luminance(each) for each in (one, other))
+    return float((high + 0.05) / (low + 0.05))
 
 
 @cache

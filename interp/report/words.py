@@ -38,11 +38,6 @@ def decimal(number: float, digits: int = 2) -> str:
     return f"{round(float(number), digits) + 0.0:.{digits}f}"
 
 
-def or_dash(number: float | None, digits: int = 2) -> str:
-    """``decimal`` of a number that is known, an em dash for none."""
-    return "—" if number is None or _missing(number) else decimal(number, digits)
-
-
 def size(number: float) -> str:
     """A size of a metric, by the rule of ``estimate``."""
     return decimal(number, _digits(number))
