@@ -119,18 +119,10 @@ def draw_table(
     label: str = "",
     hatches: np.ndarray | None = None,
 ) -> None:
-    """Draw a table of numbers as coloured cells, the first row on top; what is missing is hatched.
+    """Draw a table of numbers as coloured cells, the first row on top; its index and columns are the ticks' labels.
 
-    Args:
-        ax: Where.
-        table: Its index and columns are the ticks' labels.
-        cmap: The colours.
-        vmin: What has the first of them.
-        vmax: What has the last.
-        annotate: Whether the numbers are written into the cells, as far as there is room.
-        cbar: Whether there is a bar of the colours.
-        label: What stands at the bar.
-        hatches: How each place is hatched if it is missing; None for all alike.
+    Numbers are annotated as far as there is room; `label` stands at the bar of the colours. What is missing is hatched,
+    each place in its own way where `hatches` are given.
     """
     values = table.astype(float)
     sns.heatmap(
@@ -240,17 +232,7 @@ def diverging() -> Colormap:
 
 
 def require(given: object, attributes: Iterable[str], what: str, made_by: str) -> None:
-    """Refuse what does not have a result's attributes.
-
-    Args:
-        given: What a user gave.
-        attributes: What it has to have.
-        what: What is drawn, for the message.
-        made_by: The call that makes one.
-
-    Raises:
-        InputError: It has no such attribute.
-    """
+    """Refuse what lacks an attribute of a result; the message says `what` is drawn, and by which call it is made."""
     missing = [name for name in attributes if not hasattr(given, name)]
     if missing:
         raise InputError(
@@ -260,11 +242,7 @@ def require(given: object, attributes: Iterable[str], what: str, made_by: str) -
 
 
 def require_rows(frame: object, columns: Sequence[str], what: str, made_by: str) -> pd.DataFrame:
-    """A frame that has these columns and a row at least.
-
-    Raises:
-        InputError: It is no frame, a column is missing, or it is empty.
-    """
+    """The frame; one that is none, lacks a column or has no row is refused, as ``require`` does."""
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"{what}: expected a DataFrame, got a {type(frame).__name__}; make it with {made_by}")
     missing = [name for name in columns if name not in frame.columns]
@@ -279,11 +257,7 @@ def require_rows(frame: object, columns: Sequence[str], what: str, made_by: str)
 
 
 def chosen(what: str, given: Any, known: Sequence[Any]) -> Any:
-    """One of several; None where there is only one to choose.
-
-    Raises:
-        InputError: There is no such one, or none was named of several.
-    """
+    """The one that is given, or the only one that is known; refuses an unknown one, and None of several."""
     if given is None and len(known) == 1:
         return known[0]
     if given is None:

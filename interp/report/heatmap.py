@@ -47,13 +47,7 @@ class Paint:
 
 
 def paint(value: float, palette: Palette, *, bound: float = 1.0) -> Paint:
-    """Colour a measured value.
-
-    Args:
-        value: The value; beyond `bound` it gets the palette's end.
-        palette: ``attention`` runs from 0 to `bound`; ``effect`` from -`bound` to `bound`.
-        bound: The largest magnitude that the colours tell apart, above 0.
-    """
+    """Colour a measured value: ``attention`` from 0 to `bound`, ``effect`` from -`bound`; what is beyond, as the end."""
     share = value / bound if palette == "attention" else (value / bound + 1) / 2
     light, dark = (to_hex(scheme(min(max(share, 0.0), 1.0))) for scheme in _schemes(palette))
     return Paint(light, ink(light), dark, ink(dark))
@@ -102,19 +96,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A table of coloured cells, as a page shows it.
+    """A table of coloured cells, as a page shows it: headings of columns, and each row's heading and cells."""
 
-    Attributes:
-        corner: What the rows are.
-        columns: The columns' headings.
-        rows: Each row's heading and cells.
-        hatched: Symbol and meaning of what is hatched, as far as it occurs.
-    """
-
-    corner: str
+    corner: str  # what the rows are
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    hatched: tuple[tuple[str, str], ...]
+    hatched: tuple[tuple[str, str], ...]  # symbol and meaning, as far as it occurs
 
 
 def head_grid(

@@ -59,15 +59,10 @@ def attention_data(figures: Iterable[pd.DataFrame]) -> dict[str, Any]:
 
 
 def attention_figure(maps: pd.DataFrame) -> dict[str, Any] | None:
-    """What is needed to draw some heads on the same sentences; None of no rows.
+    """What is needed to draw some heads, best first, on the same sentences; None of no rows.
 
-    Args:
-        maps: One row per head (``rank``, ``layer``, ``head``, ``verdict``), sentence (``example``), ``query_pos`` and
-            ``key_pos``, with ``weight``, ``token`` and what it is; a sentence may have a ``caption``.
-
-    Returns:
-        ``sentences`` with their tokens, the scored ``query``, the ``related`` and the ``distractors``, by position; and
-        ``heads``, best first, with their ``weights``: by sentence, query (None where it was not kept) and key.
+    The rows are of a head (``rank``, ``layer``, ``head``, ``verdict``), a sentence (``example``), a ``query_pos`` and a
+    ``key_pos``, with ``weight``, ``token`` and what it is. Weights are by sentence, query and key.
     """
     if maps.empty:
         return None

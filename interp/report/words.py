@@ -161,11 +161,7 @@ def citation() -> str:
 
 
 def left_out(provenance: Mapping[str, Any]) -> list[str]:
-    """A sentence for each task, or kind of evidence on one, that is not in a report.
-
-    Args:
-        provenance: Of a dossier or a card.
-    """
+    """A sentence for each task, or kind of evidence on one, that is not in a dossier or a card."""
     return [f"Left out: {what}: {reason}." for what, reason in provenance.get("left_out", {}).items()]
 
 

@@ -57,11 +57,7 @@ def largest_first(table: pd.DataFrame, column: str, first: pd.Series | None = No
 
 
 def measured(figure: str, result: Any, *columns: str, needs: Sequence[str] = ()) -> pd.DataFrame:
-    """A result's examples, for its figure: they have these `columns`, and the result what the figure `needs`.
-
-    Raises:
-        InputError: It is another kind of result, or has no row.
-    """
+    """A result's examples, for its figure; refuses a result without what the figure needs, a row, or a column."""
     require(result, ("examples", "summary", *needs), figure, MADE_BY[figure])
     labels = result.labels if "labels" in needs else ()
     return require_rows(result.examples, (*labels, *columns), figure, MADE_BY[figure])
@@ -82,17 +78,8 @@ def page_of_table(
 ) -> Page:
     """The page of a result that is one figure, what was found, and one table.
 
-    Args:
-        result: What is shown.
-        title: Of the page.
-        sentences: What was found.
-        table: Of cells, the most telling first; the folder has all that the result's summary says of them.
-        draw: Of a function of ``interp.plots``.
-        kind: See ``Page``.
-        drawn: Whether the figure is; the page names it in any case.
-        before: The first sections.
-        reading: What the page's terms mean.
-        evidence: How much was measured; empty for the number of examples.
+    `draw` is of a function of ``interp.plots``, which the page names even where it is not `drawn`. `before` are its
+    first sections, `reading` says what its terms mean, `evidence` how much was measured, if not so many examples.
     """
     how, figure = result.provenance, draw.func.__name__ if draw else ""
     metric = str(how.get("metric", ""))
