@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
@@ -201,20 +203,21 @@ def attention_pattern(
     """
     given = patterns_of(attention, tokens, heads, key_tokens=key_tokens, example=example, scores=scores)
     weights = given.weights if scores or key_tokens is not None else _without_future(given.weights)
-    panels = _panels_for(given)
+    figure, axes, letters, wide = _panels(given)
     reach = max(1.0, float(np.nanmax(np.abs(given.weights), initial=0.0))) if scores else 1.0
-    for number, ax in enumerate(panels.axes.flat):
-        if number >= len(given.names):
-            ax.set_axis_off()
-            continue
-        _draw_map(ax, weights[number], reach, scores)
-        roomy = panels.wide > _TITLED
-        ax.set_title(head_title(given.names[number], room=roomy), fontsize=9 if roomy else 7)
-    _name(panels, given)
-    bar = panels.figure.colorbar(panels.axes[0, 0].collections[0], cax=panels.bar)
+    n_heads, n_across = len(given.names), axes.shape[1]
+    for number, (ax, name) in enumerate(zip(axes.flat, given.names, strict=False)):
+        mesh = _draw_map(ax, weights[number], reach, scores)
+        roomy = wide > _TITLED
+        ax.set_title(head_title(name, room=roomy), fontsize=9 if roomy else 7)
+        _name(ax.xaxis, given.keys if number + n_across >= n_heads else (), letters, turned=90)
+        _name(ax.yaxis, given.queries if number % n_across == 0 else (), letters, turned=0)
+    for ax in axes.flat[n_heads:]:
+        ax.set_axis_off()
+    bar = figure.colorbar(mesh, cax=figure.axes[-1])
     bar.set_label("score" if scores else "attention", fontsize=8)
     bar.ax.tick_params(labelsize=7)
-    return panels.figure
+    return figure
 
 
 def _without_future(weights: np.ndarray) -> np.ndarray:
@@ -225,16 +228,12 @@ def _without_future(weights: np.ndarray) -> np.ndarray:
     return np.where(ahead, np.nan, weights)
 
 
-class _Panels(NamedTuple):
-    figure: Figure
-    axes: np.ndarray  # [down across]
-    bar: Axes
-    wide: float  # inches of a panel
-    letters: float  # points of the tokens' letters; 0 where there is no room for them
+def _panels(given: Patterns) -> tuple[Figure, np.ndarray, float, float]:
+    """Panels of one size, and in the end a bar of colours; all in inches, so that no layout has to be tried out.
 
-
-def _panels_for(given: Patterns) -> _Panels:
-    """Panels of one size, and a bar of colours beside them; all in inches, so that no layout has to be tried out."""
+    With their axes ``[down across]`` come the points of the tokens' letters (0 where there is no room for them), and
+    the width of a panel.
+    """
     n_heads, n_tokens = len(given.names), max(len(given.keys), len(given.queries))
     n_across = min(n_heads, 4 if n_heads <= 16 else 12)
     n_down = ceil(n_heads / n_across)
@@ -253,33 +252,26 @@ def _panels_for(given: Patterns) -> _Panels:
     figure.text((margin + width - _RIGHT) / 2 / width, 0.06 / height, "to", fontsize=8, ha="center")
     figure.text(0.1 / width, (margin + height) / 2 / height, "from", fontsize=8, va="center", rotation=90)
     long = min(height - margin - _TITLE, 2 * high + _TITLE)  # no longer than two panels
-    bar = figure.add_axes(((width - _RIGHT) / width, (height - _TITLE - long) / height, 0.13 / width, long / height))
-    return _Panels(figure, axes, bar, wide, letters)
+    figure.add_axes(((width - _RIGHT) / width, (height - _TITLE - long) / height, 0.13 / width, long / height))
+    return figure, axes, letters, wide
 
 
-def _draw_map(ax: Axes, weights: np.ndarray, reach: float, scores: bool) -> None:
+def _draw_map(ax: Axes, weights: np.ndarray, reach: float, scores: bool) -> QuadMesh:
+    high, wide = weights.shape
+    if np.isnan(weights).any():  # what is missing lies behind the cells, in one piece
+        behind = Rectangle((0, 0), wide, high, facecolor="0.92", edgecolor="0.6", linewidth=0, zorder=0)
+        behind.set_hatch(UNMEASURED)
+        ax.add_patch(behind)
     palette = diverging() if scores else sns.color_palette(SEQUENTIAL, as_cmap=True)
     low = -reach if scores else 0.0
-    if np.isnan(weights).any():  # what is missing lies behind the cells, in one piece
-        behind = Rectangle((0, 0), weights.shape[1], weights.shape[0], facecolor="0.92", edgecolor="0.6", zorder=0)
-        behind.set(hatch=UNMEASURED, linewidth=0)
-        ax.add_patch(behind)
-    ax.pcolormesh(np.ma.masked_invalid(weights), cmap=palette, vmin=low, vmax=reach, rasterized=True)
-    ax.set_aspect("equal")
-    ax.set_xlim(0, weights.shape[1])
-    ax.set_ylim(weights.shape[0], 0)
+    ax.set(aspect="equal", xlim=(0, wide), ylim=(high, 0))
+    return ax.pcolormesh(np.ma.masked_invalid(weights), cmap=palette, vmin=low, vmax=reach, rasterized=True)
 
 
-def _name(panels: _Panels, given: Patterns) -> None:
-    """Texts at the left and below the panels; where there is no room for each, some positions' numbers."""
-    n_heads, n_across = len(given.names), panels.axes.shape[1]
-    for number, ax in enumerate(panels.axes.flat[:n_heads]):
-        ax.tick_params(length=0, labelsize=panels.letters or 7)
-        below, left = number + n_across >= n_heads, number % n_across == 0
-        for axis, texts, outer, turned in ((ax.xaxis, given.keys, below, 90), (ax.yaxis, given.queries, left, 0)):
-            if not outer:
-                axis.set_ticks([])
-            elif panels.letters:
-                axis.set_ticks(np.arange(len(texts)) + 0.5, labels=texts, rotation=turned, parse_math=False)
-            else:
-                axis.set_major_locator(MaxNLocator(3, integer=True, prune="upper"))
+def _name(axis: Axis, texts: Sequence[str], letters: float, turned: float) -> None:
+    """The texts along an axis; where there is no room for each, some positions' numbers."""
+    axis.set_tick_params(length=0, labelsize=letters or 7)
+    if letters or not texts:
+        axis.set_ticks(np.arange(len(texts)) + 0.5, labels=texts, rotation=turned, parse_math=False)
+    else:
+        axis.set_major_locator(MaxNLocator(3, integer=True, prune="upper"))

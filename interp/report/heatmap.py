@@ -47,7 +47,7 @@ class Paint:
 
 
 def paint(value: float, palette: Palette, *, bound: float = 1.0) -> Paint:
-    """Colour a measured value: ``attention`` from 0 to `bound`, ``effect`` from -`bound`; what is beyond, as the end."""
+    """Colour a measured value: ``attention`` from 0 to `bound`, ``effect`` from -`bound`; the ends beyond."""
     share = value / bound if palette == "attention" else (value / bound + 1) / 2
     light, dark = (to_hex(scheme(min(max(share, 0.0), 1.0))) for scheme in _schemes(palette))
     return Paint(light, ink(light), dark, ink(dark))
@@ -183,16 +183,15 @@ class Grid:
         size = (max(4.6, 0.62 * n_columns + 2.4), max(2.8, 0.42 * n_rows + 1.9 + 0.05 * longest))
         figure = Figure(figsize=size, dpi=150, layout="constrained")
         ax = figure.subplots()
-        ends = (self.start if self.palette == "attention" else self.start - self.bound, self.start + self.bound)
-        hatches = [[self.reasons[name].hatch if name else "" for name in row] for row in self.absent]
-        colours = sns.color_palette(SEQUENTIAL if self.palette == "attention" else "RdBu", as_cmap=True)
-        how: dict[str, Any] = {"vmin": ends[0], "vmax": ends[1], "label": label, "hatches": np.array(hatches)}
-        draw_table(ax, self.values, cmap=colours, annotate=True, cbar=True, **how)
+        from_0 = self.palette == "attention"
+        colours = sns.color_palette(SEQUENTIAL if from_0 else "RdBu", as_cmap=True)
+        hatches = np.array([[self.reasons[name].hatch if name else "" for name in row] for row in self.absent])
+        ends = {"vmin": self.start - (0 if from_0 else self.bound), "vmax": self.start + self.bound}
+        draw_table(ax, self.values, cmap=colours, annotate=True, cbar=True, label=label, hatches=hatches, **ends)
         thin_ticks(ax)
-        turned = longest > 4
-        ax.tick_params(axis="x", labelrotation=45 if turned else 0)
+        ax.tick_params(axis="x", labelrotation=45 if longest > 4 else 0)
         for tick in ax.get_xticklabels():
-            tick.set(ha="right" if turned else "center", rotation_mode="anchor")
+            tick.set(ha="right" if longest > 4 else "center", rotation_mode="anchor")
         ax.set(xlabel=self.across, ylabel=self.down)
         lines = [textwrap.fill(line, int(11 * figure.get_figwidth())) for line in title.split("\n")]
         figure.suptitle("\n".join(lines), fontsize=9, parse_math=False)
@@ -204,10 +203,8 @@ class Grid:
             handles[self.verdicts[name].name] = verdict_marker(self.verdicts[name])
         handles |= {name: hatching(reason.hatch) for name, reason in self._occurring().items()}
         if handles:
-            labels = list(handles)
-            figure.legend(
-                list(handles.values()), labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False
-            )
+            where: dict[str, Any] = {"loc": "outside lower center", "ncols": 2, "fontsize": 8, "frameon": False}
+            figure.legend(list(handles.values()), list(handles), **where)
         return figure
 
     def _occurring(self) -> dict[str, Reason]:

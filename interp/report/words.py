@@ -148,14 +148,10 @@ UNITS = {
 }
 
 
-TITLE = "interp: which attention heads track what"
-AUTHORS = "The interp authors"
-
-
 def citation() -> str:
     """The version that made the report, as an entry of BibTeX."""
     return (
-        f"@software{{interp,\n  title = {{{TITLE}}},\n  author = {{{{{AUTHORS}}}}},\n"
+        "@software{interp,\n  title = {interp: which attention heads track what},\n  author = {{The interp authors}},\n"
         f"  version = {{{version('interp')}}},\n}}"
     )
 

@@ -8,14 +8,7 @@ import pandas as pd
 
 from interp.report.card_tables import spoken
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
-from interp.report.drawing import (
-    Figure,
-    despined,
-    require,
-    require_rows,
-    style,
-    wrapped_title,
-)
+from interp.report.drawing import Figure, despined, require, require_rows, style, wrapped_title
 from interp.report.heads_figures import head_map
 from interp.report.heads_frames import Verdict
 from interp.report.heatmap import Grid, missing
