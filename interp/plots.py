@@ -35,12 +35,8 @@ from interp.report.heads_figures import head_map, heads, overview
 from interp.report.notebook import attention_words
 from interp.report.probes_figures import probe_map, probes
 from interp.report.relations_figures import relation_baselines, relations
-from interp.report.results.estimates import estimates, screen
-from interp.report.results.lens import lenses, logit_lens
-from interp.report.results.pairs import pairs
-from interp.report.results.replacements import replacements
-from interp.report.results.self_repair import self_repair
-from interp.report.results.stream import logit_attribution, stream
+from interp.report.results.effects import estimates, pairs, replacements, screen, self_repair
+from interp.report.results.stream import lenses, logit_attribution, logit_lens, stream
 from interp.report.sweep_figures import greedy, strongest, sweep
 
 __all__ = [

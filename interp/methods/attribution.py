@@ -42,7 +42,7 @@ class AttributionResult(Result):
 
     labels: tuple[str, ...] = ("layer", "head")
 
-    shown_by: ClassVar[str] = "results.estimates"
+    shown_by: ClassVar[str] = "results.effects"
 
     def summary(self) -> pd.DataFrame:
         """One row per cell, over balanced units.

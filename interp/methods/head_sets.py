@@ -56,7 +56,7 @@ class PairwiseResult(Result):
         provenance: How the numbers were made.
     """
 
-    shown_by: ClassVar[str] = "results.pairs"
+    shown_by: ClassVar[str] = "results.effects"
 
     def summary(self) -> pd.DataFrame:
         """One row per pair, over balanced units.

@@ -58,7 +58,7 @@ class ReplacementComparison(Result):
     replacements: tuple[ReplacementName, ...] = REPLACEMENTS
     labels: tuple[str, ...] = ("layer", "head")
 
-    shown_by: ClassVar[str] = "results.replacements"
+    shown_by: ClassVar[str] = "results.effects"
 
     def summary(self) -> pd.DataFrame:
         """One row per replacement and component, as ``conclusions`` gives them: ``effect``, ``low``, ``state`` ..."""

@@ -74,7 +74,7 @@ class Screen(Result):
     completeness: Mapping[str, float]
     complete: bool = True
 
-    shown_by: ClassVar[str] = "results.estimates"
+    shown_by: ClassVar[str] = "results.effects"
 
     def summary(self) -> pd.DataFrame:
         """One row per cell, measured or not: ``cells``."""

@@ -129,7 +129,7 @@ class SelfRepairResult(Result):
         provenance: How the numbers were made.
     """
 
-    shown_by: ClassVar[str] = "results.self_repair"
+    shown_by: ClassVar[str] = "results.effects"
 
     def summary(self) -> pd.DataFrame:
         """One row per head, over balanced units.

@@ -8,13 +8,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import QuadMesh
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
@@ -28,19 +29,11 @@ _LONGEST_TOKEN = 16
 _ROUNDING = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class Patterns:
-    """The patterns of some heads on one sentence.
-
-    Attributes:
-        names: Of the heads, such as ``2.1``; empty for a single one that has none.
-        weights: ``[head query key]``; NaN where the mask hides scores.
-        queries: The texts of the rows.
-        keys: The texts of the columns.
-    """
+class Patterns(NamedTuple):
+    """The patterns of some heads on one sentence; a single head may have no name."""
 
     names: tuple[str, ...]
-    weights: np.ndarray
+    weights: np.ndarray  # [head query key], NaN where the mask hides scores
     queries: tuple[str, ...]
     keys: tuple[str, ...]
 
@@ -56,18 +49,27 @@ def patterns_of(
 ) -> Patterns:
     """Read patterns from whatever holds them; refuses what ``attention_pattern`` refuses."""
     if isinstance(attention, Mapping) or hasattr(attention, "cache_dict"):
-        names, stacked = _from_cache(attention, heads, example, scores)
+        by_name = _from_cache(attention, heads, example, scores)
     else:
-        names, stacked = _from_array(attention, heads, example)
-    if len(names) > MOST_HEADS:
-        raise InputError(f"heads: expected {MOST_HEADS} at most in one figure, got {len(names)}; say which")
+        by_name = _from_array(attention, heads, example)
+    if len(by_name) > MOST_HEADS:
+        raise InputError(f"heads: expected {MOST_HEADS} at most in one figure, got {len(by_name)}; say which")
+    weights = np.stack(list(by_name.values()))
     queries, keys = _texts(tokens), _texts(tokens if key_tokens is None else key_tokens)
-    if stacked.shape[1:] != (len(queries), len(keys)):
+    if weights.shape[1:] != (len(queries), len(keys)):
         raise InputError(
-            f"tokens: expected a text for each of {stacked.shape[1]} query and {stacked.shape[2]} key positions, got "
+            f"tokens: expected a text for each of {weights.shape[1]} query and {weights.shape[2]} key positions, got "
             f"{len(queries)} and {len(keys)}; take model.to_str_tokens of the same prompt, special tokens included"
         )
-    return Patterns(tuple(names), _checked(stacked, scores), queries, keys)
+    if scores:
+        return Patterns(tuple(by_name), np.where(np.isfinite(weights), weights, np.nan), queries, keys)
+    low, high = np.nanmin(weights, initial=0.0), np.nanmax(weights, initial=0.0)
+    if low < -_ROUNDING or high > 1 + _ROUNDING:
+        raise InputError(
+            f"attention: expected weights from 0 to 1, got {low:.3g} to {high:.3g}; for scores before the softmax give "
+            "scores=True"
+        )
+    return Patterns(tuple(by_name), weights, queries, keys)
 
 
 def token_text(token: object) -> str:
@@ -76,7 +78,15 @@ def token_text(token: object) -> str:
     return short(text.strip(" ").replace("\n", "\\n").replace("\t", "\\t") or "␣", _LONGEST_TOKEN)
 
 
-def as_array(values: Any) -> np.ndarray:
+def head_title(name: str, *, room: bool = True) -> str:
+    """What stands above a head's pattern: ``layer 2, head 1`` of ``2.1``, ``L2H1`` where there is no room."""
+    layer, dot, head = name.partition(".")
+    if not dot:
+        return name
+    return f"layer {layer}, head {head}" if room else f"L{layer}H{head}"
+
+
+def _as_array(values: Any) -> np.ndarray:
     """Numbers of any kind, a tensor's too, as doubles."""
     for step in ("detach", "cpu", "float"):  # NumPy has no bfloat16
         values = getattr(values, step)() if hasattr(values, step) and not isinstance(values, np.ndarray) else values
@@ -88,48 +98,29 @@ def as_array(values: Any) -> np.ndarray:
         ) from error
 
 
-def head_title(name: str, *, room: bool = True) -> str:
-    """What stands above a head's pattern: ``layer 2, head 1`` of ``2.1``, ``L2H1`` where there is no room."""
-    layer, dot, head = name.partition(".")
-    if not dot:
-        return name
-    return f"layer {layer}, head {head}" if room else f"L{layer}H{head}"
-
-
-def without_future(weights: np.ndarray) -> np.ndarray:
-    """Patterns ``[head query key]`` with NaN in place of the future, where no head gives any of it attention."""
-    ahead = np.triu(np.ones(weights.shape[1:], dtype=bool), k=1)
-    if weights.shape[1] != weights.shape[2] or np.any(weights[:, ahead] != 0):
-        return weights
-    return np.where(ahead, np.nan, weights)
-
-
-def _from_cache(
-    cache: Any, heads: Sequence[Head] | Head | None, example: int, scores: bool
-) -> tuple[list[str], np.ndarray]:
+def _from_cache(cache: Any, heads: Sequence[Head] | Head | None, example: int, scores: bool) -> dict[str, np.ndarray]:
     known = getattr(cache, "cache_dict", cache)
     what = "attn_scores" if scores else "pattern"
     found = {name: re.fullmatch(rf"blocks\.(\d+)\.attn\.hook_{what}", str(name)) for name in known}
-    layers = {int(match[1]): known[name] for name, match in found.items() if match}
+    layers = {int(match[1]): _one_example(_as_array(known[name]), example) for name, match in found.items() if match}
     if not layers:
         raise InputError(
             f"attention: expected a cache with blocks.0.attn.hook_{what} or that of another layer, got one without; "
             "keep it, as by model.run_with_cache(prompt)"
         )
-    patterns = {layer: _one_example(as_array(values), example) for layer, values in sorted(layers.items())}
-    every = [(layer, head) for layer, values in patterns.items() for head in range(len(values))]
-    listed = every if heads is None else [_pair(each) for each in _several(heads)]
+    every = {(layer, head): own for layer in sorted(layers) for head, own in enumerate(layers[layer])}
+    listed = list(every) if heads is None else [_pair(each) for each in _several(heads)]
     for layer, head in listed:
         if (layer, head) not in every:
-            there = f"layers {', '.join(map(str, patterns))} of {len(next(iter(patterns.values())))} heads"
+            there = f"layers {', '.join(map(str, sorted(layers)))} of {len(layers[min(layers)])} heads"
             raise InputError(f"heads: no head {layer}.{head} in the cache, which holds {there}")
-    return [f"{layer}.{head}" for layer, head in listed], np.stack([patterns[layer][head] for layer, head in listed])
+    return {f"{layer}.{head}": every[layer, head] for layer, head in listed}
 
 
-def _from_array(attention: Any, heads: Sequence[Head] | Head | None, example: int) -> tuple[list[str], np.ndarray]:
-    values = as_array(attention)
+def _from_array(attention: Any, heads: Sequence[Head] | Head | None, example: int) -> dict[str, np.ndarray]:
+    values = _as_array(attention)
     if values.ndim == 2 and heads is None:
-        return [""], values[None]
+        return {"": values}
     values = values[None] if values.ndim == 2 else values
     if values.ndim not in (3, 4):
         raise InputError(
@@ -142,7 +133,7 @@ def _from_array(attention: Any, heads: Sequence[Head] | Head | None, example: in
             raise InputError(
                 f"heads: expected numbers from 0 to {len(values) - 1}, as an array has no layers, got {each!r}"
             )
-    return [f"head {each}" for each in listed], values[[int(each) for each in listed]]
+    return {f"head {each}": values[int(each)] for each in listed}
 
 
 def _one_example(values: np.ndarray, example: int) -> np.ndarray:
@@ -154,19 +145,16 @@ def _one_example(values: np.ndarray, example: int) -> np.ndarray:
 
 
 def _several(heads: Sequence[Head] | Head) -> list[Any]:
-    if isinstance(heads, str | int | np.integer):
-        return [heads]
     pair = isinstance(heads, tuple) and len(heads) == 2 and all(isinstance(each, int) for each in heads)
-    listed = [heads] if pair else list(heads)
+    listed = [heads] if pair or isinstance(heads, str | int | np.integer) else list(heads)
     if not listed:
         raise InputError("heads: expected one at least, got none; leave it out for all")
     return listed
 
 
 def _pair(head: Any) -> tuple[int, int]:
-    parts = head.split(".") if isinstance(head, str) else head
     try:
-        layer, number = (int(each) for each in parts)
+        layer, number = map(int, head.split(".") if isinstance(head, str) else head)
     except (TypeError, ValueError) as error:
         raise InputError(f"heads: expected heads such as '2.1' or (2, 1), got {head!r}") from error
     return layer, number
@@ -175,19 +163,7 @@ def _pair(head: Any) -> tuple[int, int]:
 def _texts(tokens: Any) -> tuple[str, ...]:
     if isinstance(tokens, str):
         raise InputError(f"tokens: expected a list of texts, one a position, got the text {shown(tokens)}")
-    return tuple(token_text(each) for each in tokens)
-
-
-def _checked(weights: np.ndarray, scores: bool) -> np.ndarray:
-    if scores:
-        return np.where(np.isfinite(weights), weights, np.nan)
-    low, high = np.nanmin(weights, initial=0.0), np.nanmax(weights, initial=0.0)
-    if low < -_ROUNDING or high > 1 + _ROUNDING:
-        raise InputError(
-            f"attention: expected weights from 0 to 1, got {low:.3g} to {high:.3g}; for scores before the softmax give "
-            "scores=True"
-        )
-    return weights
+    return tuple(map(token_text, tokens))
 
 
 _LARGEST, _LARGEST_OF_MANY, _LARGEST_OF_HUNDREDS, _SMALLEST = 5.6, 2.7, 1.0, 0.9
@@ -226,33 +202,38 @@ def attention_pattern(
             weights that are no attention.
     """
     given = patterns_of(attention, tokens, heads, key_tokens=key_tokens, example=example, scores=scores)
-    weights = given.weights if scores or key_tokens is not None else without_future(given.weights)
-    panels = _panels_for(given)
+    weights = given.weights if scores or key_tokens is not None else _without_future(given.weights)
+    figure, axes, letters, wide = _panels(given)
     reach = max(1.0, float(np.nanmax(np.abs(given.weights), initial=0.0))) if scores else 1.0
-    for number, ax in enumerate(panels.axes.flat):
-        if number >= len(given.names):
-            ax.set_axis_off()
-            continue
-        _draw_map(ax, weights[number], reach, scores)
-        roomy = panels.wide > _TITLED
-        ax.set_title(head_title(given.names[number], room=roomy), fontsize=9 if roomy else 7)
-    _name(panels, given)
-    bar = panels.figure.colorbar(panels.axes[0, 0].collections[0], cax=panels.bar)
+    n_heads, n_across = len(given.names), axes.shape[1]
+    for number, (ax, name) in enumerate(zip(axes.flat, given.names, strict=False)):
+        mesh = _draw_map(ax, weights[number], reach, scores)
+        roomy = wide > _TITLED
+        ax.set_title(head_title(name, room=roomy), fontsize=9 if roomy else 7)
+        _name(ax.xaxis, given.keys if number + n_across >= n_heads else (), letters, turned=90)
+        _name(ax.yaxis, given.queries if number % n_across == 0 else (), letters, turned=0)
+    for ax in axes.flat[n_heads:]:
+        ax.set_axis_off()
+    bar = figure.colorbar(mesh, cax=figure.axes[-1])
     bar.set_label("score" if scores else "attention", fontsize=8)
     bar.ax.tick_params(labelsize=7)
-    return panels.figure
+    return figure
 
 
-class _Panels(NamedTuple):
-    figure: Figure
-    axes: np.ndarray  # [down across]
-    bar: Axes
-    wide: float  # inches of a panel
-    letters: float  # points of the tokens' letters; 0 where there is no room for them
+def _without_future(weights: np.ndarray) -> np.ndarray:
+    """Patterns ``[head query key]`` with NaN in place of the future, where no head gives any of it attention."""
+    ahead = np.triu(np.ones(weights.shape[1:], dtype=bool), k=1)
+    if weights.shape[1] != weights.shape[2] or np.any(weights[:, ahead] != 0):
+        return weights
+    return np.where(ahead, np.nan, weights)
 
 
-def _panels_for(given: Patterns) -> _Panels:
-    """Panels of one size, and a bar of colours beside them; all in inches, so that no layout has to be tried out."""
+def _panels(given: Patterns) -> tuple[Figure, np.ndarray, float, float]:
+    """Panels of one size, and in the end a bar of colours; all in inches, so that no layout has to be tried out.
+
+    With their axes ``[down across]`` come the points of the tokens' letters (0 where there is no room for them), and
+    the width of a panel.
+    """
     n_heads, n_tokens = len(given.names), max(len(given.keys), len(given.queries))
     n_across = min(n_heads, 4 if n_heads <= 16 else 12)
     n_down = ceil(n_heads / n_across)
@@ -271,34 +252,26 @@ def _panels_for(given: Patterns) -> _Panels:
     figure.text((margin + width - _RIGHT) / 2 / width, 0.06 / height, "to", fontsize=8, ha="center")
     figure.text(0.1 / width, (margin + height) / 2 / height, "from", fontsize=8, va="center", rotation=90)
     long = min(height - margin - _TITLE, 2 * high + _TITLE)  # no longer than two panels
-    bar = figure.add_axes(((width - _RIGHT) / width, (height - _TITLE - long) / height, 0.13 / width, long / height))
-    return _Panels(figure, axes, bar, wide, letters)
+    figure.add_axes(((width - _RIGHT) / width, (height - _TITLE - long) / height, 0.13 / width, long / height))
+    return figure, axes, letters, wide
 
 
-def _draw_map(ax: Axes, weights: np.ndarray, reach: float, scores: bool) -> None:
+def _draw_map(ax: Axes, weights: np.ndarray, reach: float, scores: bool) -> QuadMesh:
+    high, wide = weights.shape
+    if np.isnan(weights).any():  # what is missing lies behind the cells, in one piece
+        behind = Rectangle((0, 0), wide, high, facecolor="0.92", edgecolor="0.6", linewidth=0, zorder=0)
+        behind.set_hatch(UNMEASURED)
+        ax.add_patch(behind)
     palette = diverging() if scores else sns.color_palette(SEQUENTIAL, as_cmap=True)
     low = -reach if scores else 0.0
-    if np.isnan(weights).any():  # what is missing lies behind the cells, in one piece
-        behind = Rectangle((0, 0), weights.shape[1], weights.shape[0], facecolor="0.92", edgecolor="0.6", zorder=0)
-        behind.set(hatch=UNMEASURED, linewidth=0)
-        ax.add_patch(behind)
-    ax.pcolormesh(np.ma.masked_invalid(weights), cmap=palette, vmin=low, vmax=reach, rasterized=True)
-    ax.set_aspect("equal")
-    ax.set_xlim(0, weights.shape[1])
-    ax.set_ylim(weights.shape[0], 0)
+    ax.set(aspect="equal", xlim=(0, wide), ylim=(high, 0))
+    return ax.pcolormesh(np.ma.masked_invalid(weights), cmap=palette, vmin=low, vmax=reach, rasterized=True)
 
 
-def _name(panels: _Panels, given: Patterns) -> None:
-    """Texts at the left and below the panels; where there is no room for each, some positions' numbers."""
-    n_heads, n_across = len(given.names), panels.axes.shape[1]
-    for number, ax in enumerate(panels.axes.flat[:n_heads]):
-        ax.tick_params(length=0, labelsize=panels.letters or 7)
-        outer = {"x": number + n_across >= n_heads, "y": number % n_across == 0}
-        for axis, texts in (("x", given.keys), ("y", given.queries)):
-            if not outer[axis]:
-                ax.tick_params(axis=axis, labelbottom=False, labelleft=False)
-            elif panels.letters:
-                name = ax.set_xticks if axis == "x" else ax.set_yticks
-                name(np.arange(len(texts)) + 0.5, labels=texts, rotation=90 if axis == "x" else 0, parse_math=False)
-            else:
-                (ax.xaxis if axis == "x" else ax.yaxis).set_major_locator(MaxNLocator(3, integer=True, prune="upper"))
+def _name(axis: Axis, texts: Sequence[str], letters: float, turned: float) -> None:
+    """The texts along an axis; where there is no room for each, some positions' numbers."""
+    axis.set_tick_params(length=0, labelsize=letters or 7)
+    if letters or not texts:
+        axis.set_ticks(np.arange(len(texts)) + 0.5, labels=texts, rotation=turned, parse_math=False)
+    else:
+        axis.set_major_locator(MaxNLocator(3, integer=True, prune="upper"))

@@ -1,7 +1,7 @@
 """Attention along a sentence: shaded words, for a page and a notebook, and arcs from a word to those it looks at."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,44 +50,31 @@ class PicturedHead:
     title: str
     note: str
     pictures: tuple[tuple[str, tuple[Word, ...]], ...]
-    rows: pd.DataFrame
+    rows: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False)
 
 
-def pictured_head(rows: pd.DataFrame, *, title: str, note: str) -> PicturedHead:
-    """One head on sentences: rows with ``example``, ``caption``, ``key_pos`` and what ``Word`` takes."""
+def pictured_head(rows: pd.DataFrame, *, title: str, note: str = "") -> PicturedHead:
+    """One head on sentences: rows with ``example``, ``key_pos``, what ``Word`` takes, and ``caption`` where known."""
     placed = rows.sort_values(["example", "key_pos"]).assign(task="", rank=0)
-    pictures = tuple((str(own["caption"].iloc[0]), _sentence(own)) for _, own in placed.groupby("example"))
-    return PicturedHead(title, note, pictures, placed)
+    pictures = []
+    for _, own in placed.groupby("example"):
+        words = [
+            Word.of(row.token, row.weight, is_query=bool(row.is_query), is_related=bool(row.is_related))
+            for row in own.itertuples()
+        ]
+        pictures.append((str(own["caption"].iloc[0]) if "caption" in own else "", tuple(words)))
+    return PicturedHead(title, note, tuple(pictures), placed)
 
 
-@dataclass(frozen=True)
-class AttendingHead:
-    """One of a task's top heads and the sentences that it is shown on."""
-
-    layer: int
-    head: int
-    sentences: tuple[tuple[Word, ...], ...]
-
-
-def attending_heads(attention_maps: pd.DataFrame, task: str) -> tuple[AttendingHead, ...]:
+def attending_heads(attention_maps: pd.DataFrame, task: str) -> tuple[PicturedHead, ...]:
     """One task's top heads, best first, each with its attention from the query on example sentences."""
-    maps = attention_maps[attention_maps["task"] == task].sort_values(["rank", "example", "key_pos"])
-    return tuple(
-        AttendingHead(int(layer), int(head), tuple(_sentence(rows) for _, rows in of_head.groupby("example")))
-        for (_, layer, head), of_head in maps.groupby(["rank", "layer", "head"])
-    )
+    by_head = attention_maps[attention_maps["task"] == task].groupby(["rank", "layer", "head"])
+    return tuple(pictured_head(rows, title=f"Head {layer}.{head}") for (_, layer, head), rows in by_head)
 
 
 def scored(maps: pd.DataFrame) -> pd.DataFrame:
     """Of whole patterns, the rows of the query that is scored: the last that is kept of each sentence."""
     return maps[maps["query_pos"] == maps.groupby(["task", "rank", "example"])["query_pos"].transform("max")]
-
-
-def _sentence(rows: pd.DataFrame) -> tuple[Word, ...]:
-    return tuple(
-        Word.of(row.token, row.weight, is_query=bool(row.is_query), is_related=bool(row.is_related))
-        for row in rows.itertuples()
-    )
 
 
 def attention_arcs(

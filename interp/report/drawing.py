@@ -71,27 +71,24 @@ Draws = Mapping[str, Callable[[], matplotlib.figure.Figure]]
 """What draws each figure, by its name."""
 
 
-def pictures(draws: Draws, dpi: float | None = None) -> dict[str, bytes]:
-    """Each figure as a PNG, but for those that cannot be drawn: numbers are not lost for want of a picture.
+def picture(name: str, draw: Callable[[], matplotlib.figure.Figure], dpi: float | None = None) -> bytes | None:
+    """A figure as a PNG with `dpi` pixels for an inch, or its own number of them.
 
-    Args:
-        draws: By the figures' names.
-        dpi: Pixels for an inch; None for each figure's own.
+    None where it cannot be drawn: numbers are not lost for want of a picture.
     """
-    found = {}
-    for name, draw in draws.items():
-        try:
-            found[name] = _png(draw(), dpi)
-        except Exception as error:  # whatever matplotlib, a font or a backend raises
-            logger.warning("picture %r cannot be drawn (%s: %s); all else is kept", name, type(error).__name__, error)
-    return found
+    try:
+        return _png(draw(), dpi)
+    except Exception as error:  # whatever matplotlib, a font or a backend raises
+        logger.warning("picture %r cannot be drawn (%s: %s); all else is kept", name, type(error).__name__, error)
+        return None
 
 
 def write_pictures(draws: Draws, folder: Path, dpi: float | None = None) -> None:
     """Write what can be drawn into `folder`, which is made, as ``{name}.png``."""
     folder.mkdir(exist_ok=True)
-    for name, png in pictures(draws, dpi).items():
-        (folder / f"{name}.png").write_bytes(png)
+    for name, draw in draws.items():
+        if (png := picture(name, draw, dpi)) is not None:
+            (folder / f"{name}.png").write_bytes(png)
 
 
 def inline(png: bytes) -> str:
@@ -122,18 +119,10 @@ def draw_table(
     label: str = "",
     hatches: np.ndarray | None = None,
 ) -> None:
-    """Draw a table of numbers as coloured cells, the first row on top; what is missing is hatched.
+    """Draw a table of numbers as coloured cells, the first row on top; its index and columns are the ticks' labels.
 
-    Args:
-        ax: Where.
-        table: Its index and columns are the ticks' labels.
-        cmap: The colours.
-        vmin: What has the first of them.
-        vmax: What has the last.
-        annotate: Whether the numbers are written into the cells, as far as there is room.
-        cbar: Whether there is a bar of the colours.
-        label: What stands at the bar.
-        hatches: How each place is hatched if it is missing; None for all alike.
+    Numbers are annotated as far as there is room; `label` stands at the bar of the colours. What is missing is hatched,
+    each place in its own way where `hatches` are given.
     """
     values = table.astype(float)
     sns.heatmap(
@@ -220,13 +209,11 @@ def map_size(n_layers: int, n_heads: int) -> tuple[float, float]:
 
 def thin_ticks(ax: Axes, most: int = 26) -> None:
     """Name every second, third ... row and column only, where they are too many to be read."""
-    for places, texts, name in (
-        (ax.get_xticks(), ax.get_xticklabels(), ax.set_xticks),
-        (ax.get_yticks(), ax.get_yticklabels(), ax.set_yticks),
-    ):
+    for axis in (ax.xaxis, ax.yaxis):
+        places, texts = axis.get_ticklocs(), axis.get_ticklabels()
         every = -(-len(places) // most)
         if every > 1:
-            name(places[::every], labels=[each.get_text() for each in texts[::every]], parse_math=False)
+            axis.set_ticks(places[::every], labels=[each.get_text() for each in texts[::every]], parse_math=False)
 
 
 LINE = "#1b6ca8"
@@ -245,17 +232,7 @@ def diverging() -> Colormap:
 
 
 def require(given: object, attributes: Iterable[str], what: str, made_by: str) -> None:
-    """Refuse what does not have a result's attributes.
-
-    Args:
-        given: What a user gave.
-        attributes: What it has to have.
-        what: What is drawn, for the message.
-        made_by: The call that makes one.
-
-    Raises:
-        InputError: It has no such attribute.
-    """
+    """Refuse what lacks an attribute of a result; the message says `what` is drawn, and by which call it is made."""
     missing = [name for name in attributes if not hasattr(given, name)]
     if missing:
         raise InputError(
@@ -265,11 +242,7 @@ def require(given: object, attributes: Iterable[str], what: str, made_by: str) -
 
 
 def require_rows(frame: object, columns: Sequence[str], what: str, made_by: str) -> pd.DataFrame:
-    """A frame that has these columns and a row at least.
-
-    Raises:
-        InputError: It is no frame, a column is missing, or it is empty.
-    """
+    """The frame; one that is none, lacks a column or has no row is refused, as ``require`` does."""
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"{what}: expected a DataFrame, got a {type(frame).__name__}; make it with {made_by}")
     missing = [name for name in columns if name not in frame.columns]
@@ -284,11 +257,7 @@ def require_rows(frame: object, columns: Sequence[str], what: str, made_by: str)
 
 
 def chosen(what: str, given: Any, known: Sequence[Any]) -> Any:
-    """One of several; None where there is only one to choose.
-
-    Raises:
-        InputError: There is no such one, or none was named of several.
-    """
+    """The one that is given, or the only one that is known; refuses an unknown one, and None of several."""
     if given is None and len(known) == 1:
         return known[0]
     if given is None:

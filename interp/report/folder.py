@@ -14,12 +14,11 @@ import json
 import math
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from interp.errors import OutputError
@@ -155,14 +154,7 @@ def check_place(folder: Path, what: str = FOLDER) -> None:
     # Asking for permission misses read-only file systems, and says yes to root: try it.
     with os_errors_of(folder, what):
         ancestor = next(parent for parent in folder.parents if parent.exists())
-        sibling(ancestor / folder.name).rmdir()
-
-
-def sibling(folder: Path) -> Path:
-    """Make an empty hidden folder next to `folder`."""
-    sibling = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
-    sibling.mkdir()
-    return sibling
+        _beside(ancestor / folder.name).cleanup()
 
 
 def check_output(out: str | Path) -> Path:
@@ -213,24 +205,27 @@ def _check_ours(folder: Path) -> None:
 def in_place_of(folder: Path) -> Iterator[Path]:
     """A draft folder that takes the place of `folder` when the block ends well, and is gone if not."""
     made = [parent for parent in folder.parents if not parent.exists()]
-    draft, aside = None, None
     try:
         with os_errors_of(folder, FOLDER):
             folder.parent.mkdir(parents=True, exist_ok=True)
-            draft = sibling(folder)
-            yield draft
-            if folder.exists():
-                aside = sibling(folder)
-                os.replace(folder, aside)
-            os.replace(draft, folder)
+            with _beside(folder) as hidden:
+                draft, aside = Path(hidden) / "draft", Path(hidden) / "aside"
+                draft.mkdir()
+                yield draft
+                try:
+                    if folder.exists():
+                        os.replace(folder, aside)
+                    os.replace(draft, folder)
+                finally:
+                    if aside.exists() and not folder.exists():
+                        os.replace(aside, folder)
     finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
-        if aside is not None and folder.exists():
-            shutil.rmtree(aside, ignore_errors=True)
-        elif aside is not None:
-            os.replace(aside, folder)
         if not folder.exists():
             for parent in made:
                 with suppress(OSError):
                     parent.rmdir()
+
+
+def _beside(folder: Path) -> TemporaryDirectory[str]:
+    """A hidden folder next to `folder`, and so on its file system, which is gone in the end."""
+    return TemporaryDirectory(".partial", f".{folder.name}.", folder.parent, ignore_cleanup_errors=True)

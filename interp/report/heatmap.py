@@ -47,13 +47,7 @@ class Paint:
 
 
 def paint(value: float, palette: Palette, *, bound: float = 1.0) -> Paint:
-    """Colour a measured value.
-
-    Args:
-        value: The value; beyond `bound` it gets the palette's end.
-        palette: ``attention`` runs from 0 to `bound`; ``effect`` from -`bound` to `bound`.
-        bound: The largest magnitude that the colours tell apart, above 0.
-    """
+    """Colour a measured value: ``attention`` from 0 to `bound`, ``effect`` from -`bound`; the ends beyond."""
     share = value / bound if palette == "attention" else (value / bound + 1) / 2
     light, dark = (to_hex(scheme(min(max(share, 0.0), 1.0))) for scheme in _schemes(palette))
     return Paint(light, ink(light), dark, ink(dark))
@@ -71,14 +65,8 @@ def ink(background: str) -> str:
 
 def contrast(one: str, other: str) -> float:
     """WCAG's contrast ratio of two hexadecimal colours, from 1 (equal) to 21 (black and white)."""
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    low, high = sorted(sns.utils.relative_luminance(each) for each in (one, other))
+    return float((high + 0.05) / (low + 0.05))
 
 
 @cache
@@ -108,19 +96,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A table of coloured cells, as a page shows it.
+    """A table of coloured cells, as a page shows it: headings of columns, and each row's heading and cells."""
 
-    Attributes:
-        corner: What the rows are.
-        columns: The columns' headings.
-        rows: Each row's heading and cells.
-        hatched: Symbol and meaning of what is hatched, as far as it occurs.
-    """
-
-    corner: str
+    corner: str  # what the rows are
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    hatched: tuple[tuple[str, str], ...]
+    hatched: tuple[tuple[str, str], ...]  # symbol and meaning, as far as it occurs
 
 
 def head_grid(
@@ -202,16 +183,15 @@ class Grid:
         size = (max(4.6, 0.62 * n_columns + 2.4), max(2.8, 0.42 * n_rows + 1.9 + 0.05 * longest))
         figure = Figure(figsize=size, dpi=150, layout="constrained")
         ax = figure.subplots()
-        ends = (self.start if self.palette == "attention" else self.start - self.bound, self.start + self.bound)
-        hatches = [[self.reasons[name].hatch if name else "" for name in row] for row in self.absent]
-        colours = sns.color_palette(SEQUENTIAL if self.palette == "attention" else "RdBu", as_cmap=True)
-        how: dict[str, Any] = {"vmin": ends[0], "vmax": ends[1], "label": label, "hatches": np.array(hatches)}
-        draw_table(ax, self.values, cmap=colours, annotate=True, cbar=True, **how)
+        from_0 = self.palette == "attention"
+        colours = sns.color_palette(SEQUENTIAL if from_0 else "RdBu", as_cmap=True)
+        hatches = np.array([[self.reasons[name].hatch if name else "" for name in row] for row in self.absent])
+        ends = {"vmin": self.start - (0 if from_0 else self.bound), "vmax": self.start + self.bound}
+        draw_table(ax, self.values, cmap=colours, annotate=True, cbar=True, label=label, hatches=hatches, **ends)
         thin_ticks(ax)
-        turned = longest > 4
-        ax.tick_params(axis="x", labelrotation=45 if turned else 0)
+        ax.tick_params(axis="x", labelrotation=45 if longest > 4 else 0)
         for tick in ax.get_xticklabels():
-            tick.set(ha="right" if turned else "center", rotation_mode="anchor")
+            tick.set(ha="right" if longest > 4 else "center", rotation_mode="anchor")
         ax.set(xlabel=self.across, ylabel=self.down)
         lines = [textwrap.fill(line, int(11 * figure.get_figwidth())) for line in title.split("\n")]
         figure.suptitle("\n".join(lines), fontsize=9, parse_math=False)
@@ -223,10 +203,8 @@ class Grid:
             handles[self.verdicts[name].name] = verdict_marker(self.verdicts[name])
         handles |= {name: hatching(reason.hatch) for name, reason in self._occurring().items()}
         if handles:
-            labels = list(handles)
-            figure.legend(
-                list(handles.values()), labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False
-            )
+            where: dict[str, Any] = {"loc": "outside lower center", "ncols": 2, "fontsize": 8, "frameon": False}
+            figure.legend(list(handles.values()), list(handles), **where)
         return figure
 
     def _occurring(self) -> dict[str, Reason]:

@@ -59,50 +59,39 @@ def attention_data(figures: Iterable[pd.DataFrame]) -> dict[str, Any]:
 
 
 def attention_figure(maps: pd.DataFrame) -> dict[str, Any] | None:
-    """What is needed to draw some heads on the same sentences; None of no rows.
+    """What is needed to draw some heads, best first, on the same sentences; None of no rows.
 
-    Args:
-        maps: One row per head (``rank``, ``layer``, ``head``, ``verdict``), sentence (``example``), ``query_pos`` and
-            ``key_pos``, with ``weight``, ``token`` and what it is; a sentence may have a ``caption``.
-
-    Returns:
-        ``sentences`` with their tokens, the scored ``query``, the ``related`` and the ``distractors``, by position; and
-        ``heads``, best first, with their ``weights``: by sentence, query (None where it was not kept) and key.
+    The rows are of a head (``rank``, ``layer``, ``head``, ``verdict``), a sentence (``example``), a ``query_pos`` and a
+    ``key_pos``, with ``weight``, ``token`` and what it is. Weights are by sentence, query and key.
     """
     if maps.empty:
         return None
     maps = maps.sort_values(["rank", "example", "query_pos", "key_pos"])
-    by_head = [rows for _, rows in maps.groupby("rank")]
-    sentences = [_sentence(rows) for _, rows in by_head[0].groupby("example")]
-    heads = [
-        {
-            "name": f"{rows['layer'].iloc[0]}.{rows['head'].iloc[0]}",
-            "verdict": str(rows["verdict"].iloc[0]) if "verdict" in rows else "",
-            "weights": [_weights(each) for _, each in rows.groupby("example")],
-        }
-        for rows in by_head
-    ]
-    return {"sentences": sentences, "heads": heads}
+    by_head = [[rows for _, rows in own.groupby("example")] for _, own in maps.groupby("rank")]
+    heads = []
+    for sentences in by_head:
+        first = sentences[0].iloc[0]
+        name, weights = f"{first['layer']}.{first['head']}", list(map(_weights, sentences))
+        heads.append({"name": name, "verdict": str(first.get("verdict", "")), "weights": weights})
+    return {"sentences": list(map(_sentence, by_head[0])), "heads": heads}
 
 
 def _sentence(rows: pd.DataFrame) -> dict[str, Any]:
     keys = rows[rows["query_pos"] == rows["query_pos"].max()]
-    distractors = keys["is_distractor"] if "is_distractor" in keys else pd.Series(False, index=keys.index)
+    distractors = keys["is_distractor"].astype(bool) if "is_distractor" in keys else keys["is_related"] & False
     return {
         "caption": str(keys["caption"].iloc[0]) if "caption" in keys else "",
         "tokens": [visible(token) for token in keys["token"]],
         "query": int(rows["query_pos"].max()),
         "related": keys.loc[keys["is_related"], "key_pos"].tolist(),
-        "distractors": keys.loc[distractors.astype(bool), "key_pos"].tolist(),
+        "distractors": keys.loc[distractors, "key_pos"].tolist(),
     }
 
 
-def _weights(rows: pd.DataFrame) -> list[list[float | None] | None]:
-    kept = {
-        query: [None if pd.isna(weight) else round(float(weight), 3) for weight in each["weight"]]
-        for query, each in rows.groupby("query_pos")
-    }
-    return [kept.get(query) for query in range(int(rows["query_pos"].max()) + 1)]
+def _weights(rows: pd.DataFrame) -> list[list[float] | None]:
+    """By query, the weights of its keys; None where they were not kept."""
+    kept = {query: own["weight"].astype(float).round(3).tolist() for query, own in rows.groupby("query_pos")}
+    return [kept.get(query) for query in range(rows["query_pos"].max() + 1)]
 
 
 def _plain(value: Any) -> Any:

@@ -4,19 +4,16 @@ The cautions and the first sentences, a figure where it is small, the first rows
 says how the numbers were made. Everything is escaped, and no colour is set: it suits a light and a dark notebook.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import pandas as pd
 
 from interp.errors import shown
 from interp.report.attention_patterns import Head, head_title
 from interp.report.attention_words import PicturedHead, Word, patterns_from
-from interp.report.drawing import inline, ordinary_style, pictures
+from interp.report.drawing import inline, ordinary_style, picture
 from interp.report.html import render
 from interp.report.sections import Picture, Sentences, Shaded, Table, page_of
-from interp.report.tables import rows_of
 
 MOST_ROWS, MOST_SENTENCES, MOST_SHADED = 10, 6, 3
 MOST_DRAWN = 200
@@ -28,12 +25,13 @@ DPI = 80
 def as_html(result: Any) -> str:
     """A fragment of HTML for ``_repr_html_``."""
     page = page_of(result)
-    said = [text for each in page.sections if isinstance(each, Sentences) for text in each.texts]
-    table = next((each for each in page.sections if isinstance(each, Table)), None)
-    picture = next((each for each in page.sections if isinstance(each, Picture)), None)
-    shaded = next((each for each in page.sections if isinstance(each, Shaded)), None)
-    drawn = {} if picture is None else pictures({picture.name: picture.draw}, DPI)
-    sentences = [*page.cautions, *said]
+    sentences = [
+        *page.cautions,
+        *(text for each in page.sections if isinstance(each, Sentences) for text in each.texts),
+    ]
+    table, figure, shaded = page.first(Table), page.first(Picture), page.first(Shaded)
+    png = None if figure is None else picture(figure.name, figure.draw, DPI)
+    rows = [] if table is None else table.rows(MOST_ROWS)
     return render(
         "notebook.html",
         title=page.title,
@@ -41,12 +39,10 @@ def as_html(result: Any) -> str:
         n_more_sentences=max(0, len(sentences) - MOST_SENTENCES),
         heads=[] if shaded is None else shaded.heads[:MOST_SHADED],
         columns=[] if table is None else table.titles,
-        rows=[] if table is None else rows_of(table.frame.head(MOST_ROWS), table.columns),
-        n_more=0 if table is None else table.n - min(len(table.frame), MOST_ROWS),
-        picture=next((inline(png) for png in drawn.values()), None),
-        rest=".summary()",
+        rows=rows,
+        n_more=0 if table is None else table.n - len(rows),
+        picture=None if png is None else inline(png),
         call=page.call,
-        saved=True,
         provenance=made(page.provenance),
     )
 
@@ -58,16 +54,15 @@ def made(provenance: Mapping[str, Any]) -> str:
         known, name = provenance.get("model_hash"), str(provenance["model"])
         facts.append(f"model {name if len(name) <= 80 else shown(name)}" + (f" ({str(known)[:12]})" if known else ""))
     facts += [f"{name} {provenance[name]}" for name in ("device", "dtype", "seed") if name in provenance]
-    return ", ".join([*facts, *_audit(list(_audits(provenance)))])
+    return ", ".join([*facts, *_audit(_audits(provenance))])
 
 
-def _audits(provenance: Mapping[str, Any]) -> Iterator[Any]:
+def _audits(provenance: Mapping[str, Any]) -> list[Any]:
     """Those of a result, or of its tasks."""
-    if "audit" in provenance:
-        yield provenance["audit"]
     tasks = provenance.get("tasks")
-    for task in tasks if isinstance(tasks, Sequence) else ():
-        yield from _audits(task) if isinstance(task, Mapping) else ()
+    of_tasks = [each for each in tasks if isinstance(each, Mapping)] if isinstance(tasks, Sequence) else []
+    own = [provenance["audit"]] if "audit" in provenance else []
+    return own + [audit for task in of_tasks for audit in _audits(task)]
 
 
 def _audit(audits: list[Any]) -> list[str]:
@@ -120,5 +115,5 @@ def attention_words(
     found = []
     for name, weights in zip(given.names, given.weights, strict=True):
         words = [Word.of(token, weights[query, at], is_query=at == query) for at, token in enumerate(given.keys)]
-        found.append(PicturedHead(head_title(name), "", (("", tuple(words)),), pd.DataFrame()))
+        found.append(PicturedHead(head_title(name), "", (("", tuple(words)),)))
     return ShadedWords(tuple(found))

@@ -8,13 +8,13 @@ renderers show the same sections: ``html.py`` as a page, ``notebook.py`` as the 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pandas as pd
 
 from interp.errors import InputError
 from interp.report.attention_words import PicturedHead
-from interp.report.drawing import Figure, inline, pictures
+from interp.report.drawing import Figure, inline, picture
 from interp.report.heatmap import Heatmap
 from interp.report.tables import Column, TableCell, rows_of
 
@@ -90,10 +90,9 @@ class Table:
         """What stands above the columns."""
         return [column.title for column in self.columns]
 
-    @property
-    def rows(self) -> list[list[TableCell]]:
-        """The cells of as many rows as a page holds."""
-        return rows_of(self.frame.head(MOST_ROWS), self.columns)
+    def rows(self, most: int = MOST_ROWS) -> list[list[TableCell]]:
+        """The cells of the first rows."""
+        return rows_of(self.frame.head(most), self.columns)
 
 
 @dataclass(frozen=True)
@@ -122,8 +121,8 @@ class Picture:
     @property
     def source(self) -> str:
         """The picture as a data URI; empty where the page leaves it to the folder, or it cannot be drawn."""
-        drawn = pictures({self.name: self.draw}) if self.inline else {}
-        return inline(drawn[self.name]) if self.name in drawn else ""
+        png = picture(self.name, self.draw) if self.inline else None
+        return "" if png is None else inline(png)
 
 
 @dataclass(frozen=True)
@@ -136,6 +135,7 @@ class Custom:
 
 
 Section = Sentences | Facts | Heatmaps | Table | Shaded | Picture | Custom
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,10 @@ class Page:
     data: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     back: tuple[str, ...] = ()
+
+    def first(self, kind: type[S]) -> S | None:
+        """The first section of a kind."""
+        return next((each for each in self.sections if isinstance(each, kind)), None)
 
 
 def page_of(result: Any) -> Page:

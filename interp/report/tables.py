@@ -46,11 +46,6 @@ class TableCell:
     text: str
     key: str
 
-    @property
-    def numeric(self) -> bool:
-        """Whether it is a number."""
-        return bool(self.key)
-
 
 def columns_of(*names: str) -> tuple[Column, ...]:
     """Columns without intervals, by their names."""

@@ -8,7 +8,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from interp.report.sections import Facts, Page, Sentences, Table
-from interp.report.tables import rows_of
 from interp.report.words import legible
 
 MOST_ROWS, GAP = 10, 2
@@ -20,7 +19,7 @@ def lines_of(page: Page, width: int = 80) -> Iterator[str | RichTable]:
     yield page.title
     yield " · ".join(page.about)
     yield from page.cautions
-    table = next((each for each in page.sections if isinstance(each, Table)), None)
+    table = page.first(Table)
     said = False
     for section in page.sections:
         if isinstance(section, Sentences):
@@ -37,11 +36,9 @@ def lines_of(page: Page, width: int = 80) -> Iterator[str | RichTable]:
 
 
 def _table(section: Table, width: int) -> Any:
-    n_shown = min(len(section.frame), MOST_ROWS)
-    texts = [[legible(cell.text) for cell in row] for row in rows_of(section.frame.head(MOST_ROWS), section.columns)]
-    titles = [column.title for column in section.columns]
-    if n_shown < section.n:
-        titles[0] = f"{n_shown} of {section.n}".replace(" ", "\u00a0")
+    texts, titles = [[legible(cell.text) for cell in row] for row in section.rows(MOST_ROWS)], section.titles
+    if len(texts) < section.n:
+        titles[0] = f"{len(texts)} of {section.n}".replace(" ", "\u00a0")
     # Headings fold at their spaces, numbers do not.
     widths = [max(map(len, ["", *title.split(" "), *cells])) for title, *cells in zip(titles, *texts, strict=True)]
     n_columns = max(1, sum(total <= width for total in accumulate(each + GAP for each in widths)))

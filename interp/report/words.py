@@ -38,11 +38,6 @@ def decimal(number: float, digits: int = 2) -> str:
     return f"{round(float(number), digits) + 0.0:.{digits}f}"
 
 
-def or_dash(number: float | None, digits: int = 2) -> str:
-    """``decimal`` of a number that is known, an em dash for none."""
-    return "—" if number is None or _missing(number) else decimal(number, digits)
-
-
 def size(number: float) -> str:
     """A size of a metric, by the rule of ``estimate``."""
     return decimal(number, _digits(number))
@@ -153,24 +148,16 @@ UNITS = {
 }
 
 
-TITLE = "interp: which attention heads track what"
-AUTHORS = "The interp authors"
-
-
 def citation() -> str:
     """The version that made the report, as an entry of BibTeX."""
     return (
-        f"@software{{interp,\n  title = {{{TITLE}}},\n  author = {{{{{AUTHORS}}}}},\n"
+        "@software{interp,\n  title = {interp: which attention heads track what},\n  author = {{The interp authors}},\n"
         f"  version = {{{version('interp')}}},\n}}"
     )
 
 
 def left_out(provenance: Mapping[str, Any]) -> list[str]:
-    """A sentence for each task, or kind of evidence on one, that is not in a report.
-
-    Args:
-        provenance: Of a dossier or a card.
-    """
+    """A sentence for each task, or kind of evidence on one, that is not in a dossier or a card."""
     return [f"Left out: {what}: {reason}." for what, reason in provenance.get("left_out", {}).items()]
 
 

@@ -54,7 +54,7 @@ class CircuitReading(Result):
         provenance: How it was made; ``reading`` is the function's name.
     """
 
-    shown_by: ClassVar[str] = "results.circuits"
+    shown_by: ClassVar[str] = "results.stream"
 
     def summary(self) -> pd.DataFrame:
         """The same rows: weights have no examples."""

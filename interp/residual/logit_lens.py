@@ -51,7 +51,7 @@ class LensReading(Result):
 
     top: pd.DataFrame
 
-    shown_by: ClassVar[str] = "results.lens"
+    shown_by: ClassVar[str] = "results.stream"
 
     def summary(self) -> pd.DataFrame:
         """One row a boundary: the means of ``rank``, ``log_prob``, ``entropy`` and ``kl``, over ``n`` tokens.

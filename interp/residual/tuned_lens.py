@@ -105,7 +105,7 @@ class LensComparison(Result):
         provenance: How it was made.
     """
 
-    shown_by: ClassVar[str] = "results.lens"
+    shown_by: ClassVar[str] = "results.stream"
 
     def summary(self) -> pd.DataFrame:
         """One row a depth: ``depth``, the means of ``kl_logit_lens`` and ``kl_tuned_lens``, ``n`` (tokens)."""

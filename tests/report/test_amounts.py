@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from interp.report.tables import Column, rows_of
-from interp.report.words import change, decimal, estimate, or_dash, points, size
+from interp.report.words import change, decimal, estimate, points, size
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,3 @@ def test_a_size_that_is_not_0_does_not_read_as_0(number, text):
 
 def test_0_has_no_minus():
     assert [decimal(-0.001), decimal(-0.0001, 3), points(-0.00001)] == ["0.00", "0.000", "0.0"]
-
-
-def test_what_is_not_known_is_a_dash():
-    assert [or_dash(None), or_dash(math.nan), or_dash(-0.0001, 3)] == ["—", "—", "0.000"]

@@ -10,11 +10,11 @@ def test_words_stand_in_the_order_of_the_sentence_whatever_the_order_of_the_rows
     assert attending_heads(shuffled, "agreement") == attending_heads(maps, "agreement")
     expected = maps[(maps["task"] == "agreement") & (maps["rank"] == 0) & (maps["example"] == 0)]
     best = attending_heads(shuffled, "agreement")[0]
-    assert (best.layer, best.head) == (1, 3)
-    assert [word.text for word in best.sentences[0]] == [token.strip() for token in expected["token"]]
+    assert best.title == "Head 1.3"
+    assert [word.text for word in best.pictures[0][1]] == [token.strip() for token in expected["token"]]
 
 
 def test_a_weight_that_is_not_known_has_no_colour(make_report):
     maps = scored(make_report().attention_maps).assign(weight=float("nan"))
-    words = attending_heads(pd.DataFrame(maps), "agreement")[0].sentences[0]
+    words = attending_heads(pd.DataFrame(maps), "agreement")[0].pictures[0][1]
     assert {(word.weight, word.style) for word in words} == {("—", "")}

@@ -181,7 +181,7 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
     def refuse(*_args: object, **_options: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr("os.mkdir", refuse)
     with pytest.raises(OutputError, match="Permission denied"):
         check_output(tmp_path / "report")
 

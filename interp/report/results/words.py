@@ -1,12 +1,11 @@
 """What a result's task, unit and cells are called, and the page of a result that is one table and one figure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from interp.errors import InputError
-from interp.report.attention_patterns import token_text
 from interp.report.drawing import Figure, require, require_rows
 from interp.report.heads_frames import shown_names
 from interp.report.html import flatten
@@ -16,6 +15,17 @@ from interp.report.sweep_cells import cell_names as cell_names
 from interp.report.words import METRICS, UNITS, about, counted
 
 _ASKED = ("site", "direction", "method", "replacement", "min_effect", "alpha", "seed")
+MADE_BY = {
+    "estimates": "interp.methods.attribution.attribute",
+    "lenses": "interp.residual.tuned_lens.compare_lenses",
+    "logit_attribution": "interp.direct_logit_attribution",
+    "logit_lens": "interp.residual.logit_lens.logit_lens",
+    "pairs": "interp.methods.head_sets.pairwise",
+    "replacements": "interp.methods.replacements_compared.compare_replacements",
+    "self_repair": "interp.methods.self_repair.self_repair",
+    "stream": "interp.residual_stream",
+}
+"""By figure, the call that makes what it is drawn of."""
 
 
 def task_of(provenance: Mapping[str, Any]) -> str:
@@ -46,29 +56,11 @@ def largest_first(table: pd.DataFrame, column: str, first: pd.Series | None = No
     return order.sort_values(["_first", "_size"], ascending=False, kind="stable").drop(columns=["_first", "_size"])
 
 
-def measured(result: Any, columns: Sequence[str], figure: str, made_by: str) -> pd.DataFrame:
-    """A result's table, for its figure.
-
-    Raises:
-        InputError: It is another kind of result, or has no row.
-    """
-    require(result, ("examples", "summary", "provenance"), figure, made_by)
-    require_rows(result.examples, columns, figure, made_by)
-    table: pd.DataFrame = result.summary()
-    return table
-
-
-def position_names(rows: pd.DataFrame, positions: Sequence[int], tokens: Sequence[str] | None) -> list[str]:
-    """The text at each position: that of `tokens`, or of the `rows` of one prompt; its number where neither has any.
-
-    Refuses fewer texts than positions.
-    """
-    if tokens is None:
-        known = {} if "text" not in rows else rows.drop_duplicates("pos").set_index("pos")["text"].dropna()
-        return [token_text(known[each]) if each in known else str(each) for each in positions]
-    if isinstance(tokens, str) or len(tokens) <= max(positions):
-        raise InputError(f"tokens: expected a text for each position up to {max(positions)}, got {len(tokens)}")
-    return [token_text(tokens[each]) for each in positions]
+def measured(figure: str, result: Any, *columns: str, needs: Sequence[str] = ()) -> pd.DataFrame:
+    """A result's examples, for its figure; refuses a result without what the figure needs, a row, or a column."""
+    require(result, ("examples", "summary", *needs), figure, MADE_BY[figure])
+    labels = result.labels if "labels" in needs else ()
+    return require_rows(result.examples, (*labels, *columns), figure, MADE_BY[figure])
 
 
 def page_of_table(
@@ -76,16 +68,20 @@ def page_of_table(
     title: str,
     sentences: Sequence[str],
     table: Table,
-    draw: Callable[[], Figure] | None = None,
-    figure: str = "",
+    draw: partial[Figure] | None = None,
     *,
     kind: str = "sweep",
+    drawn: bool = True,
+    before: Sequence[Section] = (),
+    reading: Sequence[tuple[str, str]] = (),
+    evidence: str = "",
 ) -> Page:
     """The page of a result that is one figure, what was found, and one table.
 
-    `figure` is the name of the figure in ``interp.plots`` and in the folder.
+    `draw` is of a function of ``interp.plots``, which the page names even where it is not `drawn`. `before` are its
+    first sections, `reading` says what its terms mean, `evidence` how much was measured, if not so many examples.
     """
-    how = result.provenance
+    how, figure = result.provenance, draw.func.__name__ if draw else ""
     metric = str(how.get("metric", ""))
     asked = [
         ("Task", task_of(how) if "task" in how else ""),
@@ -93,12 +89,14 @@ def page_of_table(
         ("Measured", METRICS.get(metric, metric)),
         *((name.replace("_", " ").capitalize(), text) for name, text in flatten(how) if name in _ASKED),
     ]
-    sections: list[Section] = []
-    if draw is not None and table.n <= MOST_DRAWN:
+    sections: list[Section] = list(before)
+    if draw and drawn and table.n <= MOST_DRAWN:
         sections.append(Picture("Figure", figure, draw, title, inline=True))
     sections += [Sentences("Findings", sentences), table]
     if any(text for _, text in asked):
         sections.append(Facts("What was asked", [(name, text) for name, text in asked if text]))
+    if reading:
+        sections.append(Facts("How to read this", reading))
     n = result.examples["example"].nunique() if "example" in result.examples else 0
     intervals = any(column.low for column in table.columns)
     return Page(
@@ -106,9 +104,9 @@ def page_of_table(
         kind=kind,
         sections=tuple(sections),
         provenance=how,
-        about=about(how, counted(n, "example") if n else "", intervals=intervals),
+        about=about(how, evidence or (counted(n, "example") if n else ""), intervals=intervals),
         cautions=() if how.get("complete", True) else ("Partial: it was interrupted.",),
         call=f"interp.plots.{figure}(result)" if figure else "",
         frames={table.file.removesuffix(".csv"): result.summary()},
-        draws={} if draw is None else {figure: draw},
+        draws={figure: draw} if draw and drawn else {},
     )
