@@ -98,9 +98,7 @@ class Arriving(Replacement):
         """Of the run, and of its source."""
         return (*self.runs.sites, *self.runs.sources)
 
-    @property
-    def identity(self) -> str:
-        """The paths, and what the MLPs between do."""
+    def _told(self) -> str:
         names = [[node.name for node in path] for path in self.paths]
         return f"along {names}, MLPs {self.runs.mlps}"
 
