@@ -7,6 +7,7 @@ run's. Trajectories that hold the same positions form a block; blocks lie one be
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -41,11 +42,6 @@ class Block:
         """How many tokens they hold."""
         return self.n * len(self.positions)
 
-    def index(self) -> tuple[Int[Tensor, " _"], Int[Tensor, " _"]]:
-        """Row and position of every token."""
-        positions = torch.tensor(self.positions, dtype=torch.long, device=self.rows.device)
-        return self.rows.repeat_interleave(len(positions)), positions.repeat(self.n)
-
 
 @dataclass
 class Pack:
@@ -57,11 +53,8 @@ class Pack:
 
     def spans(self) -> list[tuple[Block, slice]]:
         """Every block with the place of its tokens."""
-        found, start = [], 0
-        for block in self.blocks:
-            found.append((block, slice(start, start + block.n_tokens)))
-            start += block.n_tokens
-        return found
+        stops = accumulate(block.n_tokens for block in self.blocks)
+        return [(block, slice(stop - block.n_tokens, stop)) for block, stop in zip(self.blocks, stops, strict=True)]
 
     def arrange(self, blocks: Sequence[Block]) -> None:
         """Hold these blocks, in this order."""
@@ -72,87 +65,57 @@ class Pack:
             self.place[block.trajectories[:, None], np.array(block.positions, dtype=np.int64)] = tokens
 
 
+def hold(
+    pack: Pack, blocks: Sequence[Block], tensors: Sequence[Tensor], base: Sequence[BaseTokens] = ()
+) -> list[Float[Tensor, "_ ..."]]:
+    """Hold these blocks instead: of their tokens what is held already, and else the base run's values."""
+    if [(each.n, each.positions) for each in blocks] == [(each.n, each.positions) for each in pack.blocks]:
+        pack.blocks = list(blocks)
+        return list(tensors)
+    before = pack.place.copy()
+    pack.arrange(blocks)
+    device = tensors[0].device
+    held = [before[block.trajectories][:, np.array(block.positions, dtype=int)].ravel() for block in pack.blocks]
+    place = torch.from_numpy(np.concatenate([np.zeros(0, dtype=int), *held])).to(device)
+    known, new = torch.nonzero(place >= 0).squeeze(1), torch.nonzero(place < 0).squeeze(1)
+    if not len(new):
+        return [old[place] for old in tensors]
+    rows = torch.cat([block.rows.repeat_interleave(len(block.positions)) for block in pack.blocks])[new]
+    at = [torch.tensor(block.positions, dtype=torch.long, device=device).repeat(block.n) for block in pack.blocks]
+    positions = torch.cat(at)[new]
+    found = []
+    for old, give in zip(tensors, base, strict=True):
+        tensor = old.new_empty(len(place), *old.shape[1:])
+        tensor[known], tensor[new] = old[place[known]], give(rows, positions)
+        found.append(tensor)
+    return found
+
+
 def join(
     pack: Pack, wanted: Sequence[Block], tensors: Sequence[Tensor], base: Sequence[BaseTokens]
 ) -> list[Float[Tensor, "_ ..."]]:
     """Hold what `wanted` holds, too: with the base run's values where nothing was held."""
-    held = {int(each) for block in pack.blocks for each in block.trajectories} if pack.blocks else set()
-    new = [block for block in wanted if int(block.trajectories[0]) not in held]
+    blocks, new = list(pack.blocks), dict[tuple[tuple[int, ...], int, int], list[Block]]()
+    begun = {int(each) for block in blocks for each in block.trajectories}  # also those that hold nothing of their own
     for block in wanted:
-        if int(block.trajectories[0]) in held:
-            tensors = _extend(pack, block, tensors, base)
-    blocks = [*pack.blocks, *_merged(new)]
-    index = [block.index() for block in blocks[len(pack.blocks) :]]
-    if index:
-        rows, positions = (torch.cat(each) for each in zip(*index, strict=True))
-        tensors = [torch.cat([old, give(rows, positions)]) for old, give in zip(tensors, base, strict=True)]
-    pack.arrange(blocks)
-    return list(tensors)
-
-
-def _merged(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks that hold the same positions as one."""
-    alike: dict[tuple[tuple[int, ...], int, int], list[Block]] = {}
-    for block in blocks:
-        alike.setdefault((block.positions, block.own, block.first), []).append(block)
-    return [
-        replace(
-            same[0],
-            trajectories=np.concatenate([each.trajectories for each in same]),
-            rows=torch.cat([each.rows for each in same]),
-        )
-        for same in alike.values()
-    ]
-
-
-def _extend(pack: Pack, wanted: Block, tensors: Sequence[Tensor], base: Sequence[BaseTokens]) -> list[Tensor]:
-    """Let the blocks that `wanted`'s trajectories stand in hold its positions, too."""
-    chosen = set(wanted.trajectories.tolist())
-    blocks: list[Block] = []
-    index: list[tuple[Block, slice, list[int] | None]] = []
-    for block, span in pack.spans():
-        missing = set(wanted.positions) - set(block.positions)
-        touched = not chosen.isdisjoint(block.trajectories.tolist())
-        if not touched or (not missing and wanted.first >= block.first):
-            blocks.append(block)
-            index.append((block, span, None))
+        if int(block.trajectories[0]) not in begun:
+            new.setdefault((block.positions, block.own, block.first), []).append(block)
             continue
-        larger = replace(
-            block,
-            positions=tuple(sorted({*block.positions, *wanted.positions})),
-            first=min(block.first, wanted.first),
-        )
-        blocks.append(larger)
-        index.append((larger, span, [larger.positions.index(each) for each in block.positions]))
-    grown = [
-        torch.cat([_grown(old[span], block, places, give) for block, span, places in index])
-        for old, give in zip(tensors, base, strict=True)
-    ]
-    pack.arrange(blocks)
-    return grown
-
-
-def _grown(old: Tensor, block: Block, places: list[int] | None, base: BaseTokens) -> Tensor:
-    if places is None:
-        return old
-    new = base(*block.index()).clone().unflatten(0, (block.n, len(block.positions)))
-    new[:, places] = old.unflatten(0, (block.n, len(places)))
-    return new.flatten(0, 1)
+        chosen = set(block.trajectories.tolist())
+        for number, each in enumerate(blocks):
+            if not chosen.isdisjoint(each.trajectories.tolist()):
+                positions = tuple(sorted({*each.positions, *block.positions}))
+                blocks[number] = replace(each, positions=positions, first=min(each.first, block.first))
+    for same in new.values():
+        trajectories = np.concatenate([each.trajectories for each in same])
+        blocks.append(replace(same[0], trajectories=trajectories, rows=torch.cat([each.rows for each in same])))
+    return hold(pack, blocks, tensors, base)
 
 
 def keep(pack: Pack, positions: range, tensors: Sequence[Tensor]) -> list[Float[Tensor, "_ ..."]]:
     """Hold only `positions`."""
-    blocks, chosen = [], []
-    for block, span in pack.spans():
-        inside = [number for number, each in enumerate(block.positions) if each in positions]
-        tokens = torch.arange(span.start, span.stop).reshape(block.n, len(block.positions))[:, inside]
-        chosen.append(tokens.flatten())
-        blocks.append(replace(block, positions=tuple(block.positions[each] for each in inside)))
-    if all(len(each.positions) == len(before.positions) for each, before in zip(blocks, pack.blocks, strict=True)):
-        return list(tensors)
-    pack.arrange(blocks)
-    index = torch.cat(chosen)
-    return [each[index.to(each.device)] for each in tensors]
+    held = [tuple(each for each in block.positions if each in positions) for block in pack.blocks]
+    return hold(pack, [replace(block, positions=each) for block, each in zip(pack.blocks, held, strict=True)], tensors)
 
 
 @dataclass(frozen=True)
