@@ -175,7 +175,7 @@ def exchange_word(
         for layer, head in chosen
     ]
     result = measure(model, given, cells, asked, progress=progress, run=run, direction="word")
-    return SweepResult(result.examples, {**result.provenance, "dropped": dict(given.dropped)}, result.labels)
+    return result.with_provenance(dropped=dict(given.dropped))
 
 
 def against_other_words(task: Task) -> Task:
