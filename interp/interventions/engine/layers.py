@@ -19,8 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.interventions.engine.base_run import BaseRun
-from interp.interventions.engine.chunk import Block, Chunk, Pack, hold, join, keep
-from interp.interventions.engine.edits import Editor
+from interp.interventions.engine.chunk import Block, Chunk, Editor, Pack, hold, join, keep
 from interp.interventions.engine.plan import STAGES
 from interp.model.attention import Attention
 from interp.model.config import Activation
