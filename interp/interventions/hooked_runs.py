@@ -20,8 +20,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.errors import InputError
@@ -140,14 +141,14 @@ class Plain:
             yield CellScores(cell, draw, run.scores(self._cells[cell], draw))
 
 
-def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> dict[str, Num[np.ndarray, " example"]]:
-    """What ``Measured.by_example`` says of the examples of `batches`, without interventions."""
+def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> pd.DataFrame:
+    """What ``Measured.by_example`` says of the examples of `batches` without interventions: one row an example."""
     measured = Measured([row for batch in batches for row in batch.rows], [])
     first_row = 0
     for batch in batches:
         measured.put(CellScores(UNCHANGED, 0, PlainRun(model, batch, metric).row_scores(), first_row))
         first_row += len(batch.rows)
-    return {name: each[UNCHANGED] for name, each in measured.by_example(metric).items()}
+    return pd.DataFrame({name: each[UNCHANGED] for name, each in measured.by_example(metric).items()})
 
 
 class DifferentiableRun(_Run):

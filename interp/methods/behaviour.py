@@ -29,7 +29,7 @@ def behaviour(model: Any, task: Task) -> pd.DataFrame:
         InputError: The model cannot carry a row, or is an encoder, which does not predict what the task asks for.
     """
     require_prediction(model, task)
-    found = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
+    outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
     labels = [
         {
             "unit": number,
@@ -40,4 +40,4 @@ def behaviour(model: Any, task: Task) -> pd.DataFrame:
         for number, unit in enumerate(task.units)
         for example in unit.examples
     ]
-    return pd.DataFrame(labels).assign(example=np.arange(len(labels)), value=found["value"], correct=found["correct"])
+    return pd.DataFrame(labels).assign(example=np.arange(len(labels)), value=outcome.value, correct=outcome.correct)
