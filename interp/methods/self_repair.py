@@ -149,6 +149,8 @@ class SelfRepairResult(Result):
         base = estimates(UnitTable.from_frame(self.examples, "base", by=CELL))
         clear = (found["direct_low"] > 0) | (found["direct_high"] < 0)
         heads = found.index[clear & (found["direct"].abs() >= self.provenance["min_effect"] * np.abs(base))]
+        if heads.empty:
+            return pd.DataFrame(np.nan, index=found.index, columns=["repaired", "repaired_low", "repaired_high"])
         frame = self.examples.assign(_lost=-self.examples["direct"])
         frame = frame[frame.set_index(list(CELL)).index.isin(heads)]
         repair, lost = (UnitTable.from_frame(frame, name, by=CELL) for name in ("repair", "_lost"))

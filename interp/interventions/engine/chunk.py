@@ -78,20 +78,17 @@ def hold(
         return list(tensors)
     before = pack.place.copy()
     pack.arrange(blocks)
-    device = tensors[0].device
-    held = [before[block.trajectories][:, np.array(block.positions, dtype=int)].ravel() for block in pack.blocks]
-    place = torch.from_numpy(np.concatenate([np.zeros(0, dtype=int), *held])).to(device)
-    known, new = torch.nonzero(place >= 0).squeeze(1), torch.nonzero(place < 0).squeeze(1)
-    if not len(new):
+    trajectories = np.concatenate([np.repeat(block.trajectories, len(block.positions)) for block in pack.blocks])
+    positions = np.concatenate([np.tile(np.array(block.positions, dtype=int), block.n) for block in pack.blocks])
+    place = torch.from_numpy(before[trajectories, positions]).to(tensors[0].device)
+    known = torch.nonzero(place >= 0).squeeze(1)
+    if len(known) == len(place):
         return [old[place] for old in tensors]
-    rows = torch.cat([block.rows.repeat_interleave(len(block.positions)) for block in pack.blocks])[new]
-    at = [torch.tensor(block.positions, dtype=torch.long, device=device).repeat(block.n) for block in pack.blocks]
-    positions = torch.cat(at)[new]
-    found = []
-    for old, give in zip(tensors, base, strict=True):
-        tensor = old.new_empty(len(place), *old.shape[1:])
-        tensor[known], tensor[new] = old[place[known]], give(rows, positions)
-        found.append(tensor)
+    lengths = np.repeat([len(block.positions) for block in pack.blocks], [block.n for block in pack.blocks])
+    rows = torch.cat([block.rows for block in pack.blocks]).repeat_interleave(torch.from_numpy(lengths).to(place))
+    found = [give(rows, torch.from_numpy(positions).to(place)) for give in base]
+    for tensor, old in zip(found, tensors, strict=True):
+        tensor[known] = old[place[known]]
     return found
 
 
