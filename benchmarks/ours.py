@@ -15,7 +15,7 @@ from interp.interventions.engine import layers
 from interp.interventions.engine.plan import Sizes
 from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
-from interp.interventions.metrics import Measured
+from interp.interventions.metrics import UNCHANGED, CellScores, Measured
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches
 from interp.interventions.sweep_run import audit
@@ -42,13 +42,12 @@ def run_sweep(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell]) -
     engine = Engine(model, METRIC, interventions, sizes)
     found = Measured(batch.rows, [1] * len(cells))
     base = engine.base(batch)
-    base_scores = Measured(batch.rows, [1])
-    base_scores.value[0, 0], base_scores.margin[0, 0] = base.row_scores().value, base.row_scores().margin
+    found.put(CellScores(UNCHANGED, 0, base.row_scores()))
     for each in engine.measure(base):
-        found.value[each.cell, each.draw], found.margin[each.cell, each.draw] = each.scores.value, each.scores.margin
-    audit(model, METRIC, [batch], interventions, (found, base_scores, None), seed=0, budget=sizes.budget)
+        found.put(each)
+    audit(model, METRIC, [batch], interventions, found, seed=0, budget=sizes.budget)
     model_provenance(model)
-    return torch.from_numpy(found.value[:, 0].astype(np.float32))
+    return torch.from_numpy(found.value[: len(cells), 0].astype(np.float32))
 
 
 def sweep_flops(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell]) -> float:

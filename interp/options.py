@@ -191,7 +191,7 @@ class ExchangeOptions(MeasureOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblatedHeadsOptions(Options):
+class AblatedHeadsOptions(MeasureOptions):
     """Which heads are ablated, and how.
 
     Attributes:
@@ -206,7 +206,7 @@ class AblatedHeadsOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfRepairOptions(AblatedHeadsOptions, MeasureOptions):
+class SelfRepairOptions(AblatedHeadsOptions):
     """What ``self_repair`` is asked.
 
     Attributes:

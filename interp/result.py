@@ -1,9 +1,9 @@
 """What every method returns: rows by cell and example, one row a cell, and how they were made."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -46,6 +46,10 @@ class Result:
         from interp.report.folder import save
 
         return save(self, folder, command=command)
+
+    def with_provenance(self, **how: Any) -> Self:
+        """The result, with more of how it was made."""
+        return replace(self, provenance={**self.provenance, **how})
 
     def _repr_html_(self) -> str:
         """What a notebook shows: findings in words, the strongest cells with their intervals, and a small figure."""

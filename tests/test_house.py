@@ -73,7 +73,7 @@ def test_rooms_import_only_what_stands_below_them(path):
 
 RUN_NOTHING = {
     *("as_head", "check_heads", "check_sets", "choose_components"),
-    *("heads_at", "mlp_nodes", "parse_path", "patch_cells", "paths_from", "paths_to", "repeated"),
+    *("heads_at", "mlp_nodes", "parse_path", "paths_from", "paths_to", "repeated"),
     *("require_additive", "require_sites", "shows_keys_and_values"),
     *("restore_checkpoint", "save_checkpoint", "save_forerunner", "save_model"),
     "audit",  # a part of `Sweep.run`

@@ -82,11 +82,7 @@ class Erase(Replacement):
         """mu, the rows of R and the columns of L, and what they take away."""
         return 1 + max(each.shape[-2] for each in self.maps.values())
 
-    @property
-    def identity(self) -> str | None:
-        """The numbers of all maps, hashed; None of somebody's subclass, of which they do not tell all."""
-        if type(self) is not Erase:
-            return None
+    def _told(self) -> str:
         named = {f"{fold} {site.hook_name}": each for (fold, site), each in self.maps.items()}
         return f"{self.kind} {hash_of_tensors(named)}"
 

@@ -15,12 +15,12 @@ model is changed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -29,13 +29,13 @@ from interp.errors import InputError
 from interp.interventions.engine.plan import budget_of
 from interp.interventions.intervention import Intervention, squared_change
 from interp.interventions.metrics import (
+    UNCHANGED,
     AnswerLogits,
     Answers,
-    Fired,
+    CellScores,
     Measured,
-    Outcome,
     RowScores,
-    Squares,
+    Scores,
     score,
 )
 from interp.interventions.rows import Batch, Row, batches
@@ -44,28 +44,50 @@ from interp.options import MetricName
 from interp.residual.activations import require_points, require_run
 from interp.shapes import Residual, Tokens
 
+EMBEDDED = "blocks.0.hook_resid_pre"
+"""The point where all of the model's input comes in: token and position embedding."""
 
-@dataclass(frozen=True)
-class CellScores:
-    """Scores of one cell and draw on the rows of a batch; within a sweep, on its rows from `first_row` on."""
-
-    cell: int
-    draw: int
-    scores: RowScores
-    first_row: int = 0
+Activations = Mapping[str, Tensor]
+Hooks = list[tuple[str, Callable[..., Tensor]]]
 
 
-class PlainRun:
-    """A batch that a metric is measured on, with and without interventions."""
+class _Run:
+    """A batch that a metric is read on."""
 
-    def __init__(self, model: Any, batch: Batch, metric: MetricName, *, patched: bool = False):
-        """Run the batch and, if `patched`, its sources, which are scored by the rows' own answers."""
+    def __init__(self, model: Any, batch: Batch, metric: MetricName):
         self._model, self._batch, self._metric = model, batch, metric
         self._answers = Answers.of(metric, batch)
-        base, source = self._unchanged(patched)
-        self._base_log_p = base[:, -1].log_softmax(-1) if metric == "kl_divergence" else None
-        self._base = self._scores(base)
-        self._source = None if source is None else self._scores(source)
+        self._base_log_p: Float[Tensor, "batch d_vocab"] | None = None  # what a KL divergence compares with
+
+    def _logits(self, tokens: Tokens, hooks: Hooks | None = None) -> AnswerLogits:
+        """The logits at the answers' positions, in at least 32-bit floats; of our own model no others are computed."""
+        # A source may be longer or shorter than the run; both end alike.
+        positions, longer = self._answers.positions, tokens.shape[1] - self._batch.length
+        at = slice(positions.start + longer, positions.stop + longer)
+        if type(self._model) is HookedTransformer:  # a subclass may make its logits otherwise
+            last = self._model.config.n_layers
+            stream = self._model.run_with_hooks(tokens, fwd_hooks=hooks or [], stop_at_layer=last)
+            logits = self._model.unembed(self._model.ln_final(stream[:, at]))
+        else:
+            logits = self._model.run_with_hooks(tokens, fwd_hooks=hooks or [])[:, at]
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def _score(self, logits: AnswerLogits) -> Scores:
+        return score(self._metric, logits, self._answers, self._base_log_p)
+
+
+class PlainRun(_Run):
+    """A batch that a metric is measured on, with and without interventions."""
+
+    @torch.inference_mode()
+    def __init__(self, model: Any, batch: Batch, metric: MetricName, *, patched: bool = False):
+        """Run the batch and, if `patched`, its sources, which are scored by the rows' own answers."""
+        super().__init__(model, batch, metric)
+        base = self._logits(batch.tokens)
+        if metric == "kl_divergence":
+            self._base_log_p = base[:, -1].log_softmax(-1)
+        self._base = RowScores.of(self._score(base))
+        self._source = RowScores.of(self._score(self._logits(batch.source_tokens))) if patched else None
 
     def row_scores(self) -> RowScores:
         """The scores without interventions."""
@@ -75,17 +97,6 @@ class PlainRun:
         """The scores where the rows' sources are run."""
         assert self._source is not None, "only what is patched has sources"
         return self._source
-
-    def _unchanged(self, patched: bool) -> tuple[AnswerLogits, AnswerLogits | None]:
-        """The logits of the rows and, where asked for, of their sources: in one run where they are equally long."""
-        tokens = self._batch.tokens
-        if not patched:
-            return self._logits(tokens), None
-        source = self._batch.source_tokens
-        if source.shape != tokens.shape:
-            return self._logits(tokens), self._logits(source)
-        both = self._logits(torch.cat([tokens, source]))
-        return both[: len(tokens)], both[len(tokens) :]
 
     def scores(self, interventions: Sequence[Intervention], draw: int = 0) -> RowScores:
         """Measure under `interventions`, with their `draw`-th values."""
@@ -99,19 +110,9 @@ class PlainRun:
 
         for each in interventions:
             each.values(self._batch, draw)  # what has to run the model does so before hooks are on it
-        hooks = [(each.site.hook_name, partial(changed, by=each)) for each in interventions]
-        return self._scores(self._logits(self._batch.tokens, hooks), squares, fired)
-
-    def _logits(self, tokens: Tokens, hooks: Sequence[tuple[str, Callable[..., Tensor]]] = ()) -> AnswerLogits:
-        # A source may be longer or shorter than the run; both end alike.
-        positions, longer = self._answers.positions, tokens.shape[1] - self._batch.length
+        hooks: Hooks = [(each.site.hook_name, partial(changed, by=each)) for each in interventions]
         with torch.inference_mode():
-            logits = self._model.run_with_hooks(tokens, fwd_hooks=list(hooks))
-            logits = logits[:, positions.start + longer : positions.stop + longer]
-            return logits.to(torch.promote_types(logits.dtype, torch.float32))
-
-    def _scores(self, logits: Tensor, squares: Squares | None = None, fired: Fired | None = None) -> RowScores:
-        return RowScores.of(score(self._metric, logits, self._answers, self._base_log_p), squares, fired)
+            return RowScores.of(self._score(self._logits(self._batch.tokens, hooks)), squares, fired)
 
 
 class Plain:
@@ -140,24 +141,17 @@ class Plain:
             yield CellScores(cell, draw, run.scores(self._cells[cell], draw))
 
 
-def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> Outcome:
-    """Measure `metric` on every example of `batches`, without interventions."""
-    measured = Measured([row for batch in batches for row in batch.rows], [1])
-    done = 0
+def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> pd.DataFrame:
+    """What ``Measured.by_example`` says of the examples of `batches` without interventions: one row an example."""
+    measured = Measured([row for batch in batches for row in batch.rows], [])
+    first_row = 0
     for batch in batches:
-        measured.put(0, 0, done, PlainRun(model, batch, metric).row_scores())
-        done += len(batch.rows)
-    return measured.outcome(0, metric)
+        measured.put(CellScores(UNCHANGED, 0, PlainRun(model, batch, metric).row_scores(), first_row))
+        first_row += len(batch.rows)
+    return pd.DataFrame({name: each[UNCHANGED] for name, each in measured.by_example(metric).items()})
 
 
-EMBEDDED = "blocks.0.hook_resid_pre"
-"""The point where all of the model's input comes in: token and position embedding."""
-
-Activations = Mapping[str, Tensor]
-Hooks = list[tuple[str, Callable[..., Tensor]]]
-
-
-class DifferentiableRun:
+class DifferentiableRun(_Run):
     """A batch whose metric is read, and differentiated, at the points called `names`."""
 
     def __init__(self, model: Any, batch: Batch, metric: MetricName, hook_names: Iterable[str]):
@@ -168,18 +162,17 @@ class DifferentiableRun:
                 "give the metric whose sign it is (logit_difference or sentence_log_probability)",
                 "measure the cells exactly",
             )
-        self._model, self._batch, self._metric = model, batch, metric
+        super().__init__(model, batch, metric)
         self.names = tuple(dict.fromkeys(hook_names))
         require_points(model, self.names)
-        self._answers = Answers.of(metric, batch)
-        with torch.no_grad():
-            compared = metric == "kl_divergence"
-            self._base_log_p = self._logits(batch.tokens, [])[:, -1].log_softmax(-1) if compared else None
+        if metric == "kl_divergence":
+            with torch.no_grad():
+                self._base_log_p = self._logits(batch.tokens)[:, -1].log_softmax(-1)
 
+    @torch.no_grad()
     def scores(self, tokens: Tokens) -> Float[Tensor, " batch"]:
         """What `tokens`, as long as the batch's, add to each example's metric, before its sign; without gradients."""
-        with torch.no_grad():
-            return self._scores(tokens, [])
+        return self._score(self._logits(tokens)).value
 
     def gradients(self, embedding: Residual | None = None) -> tuple[Activations, Activations]:
         """The activations of the batch's run, and the gradients of each row's score with respect to them."""
@@ -217,22 +210,10 @@ class DifferentiableRun:
             return kept[name]
 
         hooks: Hooks = [] if embedding is None else [(EMBEDDED, lambda x, *, hook: embedding)]
-        scores = self._scores(self._batch.tokens, hooks + [(name, partial(keep, name)) for name in self.names])
+        hooks += [(name, partial(keep, name)) for name in self.names]
+        scores = self._score(self._logits(self._batch.tokens, hooks)).value
         require_run(self.names, kept)
         return scores, kept
-
-    def _scores(self, tokens: Tokens, hooks: Hooks) -> Float[Tensor, " batch"]:
-        return score(self._metric, self._logits(tokens, hooks), self._answers, self._base_log_p).value
-
-    def _logits(self, tokens: Tokens, hooks: Hooks) -> AnswerLogits:
-        """The logits at the answers' positions, in at least 32-bit floats; of our own model no others are computed."""
-        at = slice(self._answers.positions.start, self._answers.positions.stop)
-        if isinstance(self._model, HookedTransformer):
-            stream = self._model.run_with_hooks(tokens, fwd_hooks=hooks, stop_at_layer=self._model.config.n_layers)
-            logits = self._model.unembed(self._model.ln_final(stream[:, at]))
-        else:
-            logits = self._model.run_with_hooks(tokens, fwd_hooks=hooks)[:, at]
-        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def differentiable_runs(

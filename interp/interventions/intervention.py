@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from torch import Tensor
 
 from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.interventions.erase import Erase
-from interp.interventions.metrics import Outcome
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import SITES, Site, require_sites
@@ -237,11 +236,16 @@ class Statuses:
         self._n_examples = 1 + max(row.example for row in rows)
         self._known: dict[Hashable, Bool[np.ndarray, " example"]] = {}
 
-    def of(self, interventions: Sequence[Intervention], outcome: Outcome) -> np.ndarray:
-        """One status per example."""
+    def of(
+        self,
+        interventions: Sequence[Intervention],
+        fired: Num[np.ndarray, " example"],
+        change_norm: Float[np.ndarray, " example"],
+    ) -> np.ndarray:
+        """One status per example, by how often the interventions acted and how far they moved the activation."""
         places = [each.places for each in interventions]
         present = self._by_example(("present", *places), lambda row: any(each.at(row) for each in interventions))
-        moved = outcome.change_norm > 0
+        moved = change_norm > 0
         if all(each.replacement.from_source for each in interventions):  # where that run has read other tokens
             differs = lambda row: any(changed_positions(interventions, row, causal=self._causal))  # noqa: E731
             moved &= self._by_example(("moves", *places), differs)
@@ -251,7 +255,7 @@ class Statuses:
         )
         unmoved = "identical input" if from_another_run else "no-op"
         status = np.select(
-            [~present, outcome.fired == 0, ~moved, ~reached], [ABSENT, "no-op", unmoved, "unreachable"], "changed"
+            [~present, fired == 0, ~moved, ~reached], [ABSENT, "no-op", unmoved, "unreachable"], "changed"
         )
         return status.astype(object)
 

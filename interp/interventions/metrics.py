@@ -138,64 +138,70 @@ class RowScores:
         return RowScores(self.value[rows], self.margin[rows], self.squares[rows], self.fired[rows])
 
 
+UNCHANGED, SOURCE = -1, -2
+"""In a cell's place: the run without interventions; that which is patched from."""
+
+
 @dataclass(frozen=True)
-class Outcome:
-    """What was measured on each example; NaN where nothing was.
+class CellScores:
+    """Scores of one cell and draw on the rows of a batch; within a sweep, on its rows from `first_row` on."""
 
-    Attributes:
-        value: The metric, averaged over the draws.
-        correct: 1 where the margin is above 0; the share of draws where it is, with several.
-        fired: How often an intervention acted on the example, over its rows and the draws.
-        change_norm: ``||a' - a||`` of the activation over the example's rows, averaged over the draws.
-    """
-
-    value: Float[np.ndarray, " example"]
-    correct: Float[np.ndarray, " example"]
-    fired: Int[np.ndarray, " example"]
-    change_norm: Float[np.ndarray, " example"]
+    cell: int
+    draw: int
+    scores: RowScores
+    first_row: int = 0
 
 
 class Measured:
-    """Scores by cell, draw and row, filled in any order; ``value`` and ``margin`` are NaN until they are measured."""
+    """Scores by cell, draw and row, filled in any order; ``value`` and ``margin`` are NaN until they are measured.
 
-    def __init__(self, rows: Sequence[Row], draws: Sequence[int]):
+    Behind the cells come the source, which has a draw where something is ``patched``, and the unchanged run.
+    """
+
+    def __init__(self, rows: Sequence[Row], draws: Sequence[int], *, patched: bool = False):
         """Room for cells of `draws` draws each."""
-        shape = (len(draws), max(draws), len(rows))
-        self.draws = np.asarray(draws)
+        self.draws, self.patched = np.array([*draws, int(patched), 1]), patched
+        shape = (len(self.draws), int(self.draws.max()), len(rows))
         self.value, self.margin = np.full(shape, np.nan), np.full(shape, np.nan)
         self.squares, self.fired = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         self._example = np.array([row.example for row in rows])
         self._sign = np.array([row.sign for row in rows], dtype=float)
-        self._n_examples = 1 + int(self._example.max())
 
-    def put(self, cell: int, draw: int, first_row: int, scores: RowScores) -> None:
+    def put(self, found: CellScores) -> None:
         """Write down the scores of some rows, from the first on."""
-        rows = slice(first_row, first_row + len(scores.value))
-        self.value[cell, draw, rows], self.margin[cell, draw, rows] = scores.value, scores.margin
-        self.squares[cell, draw, rows], self.fired[cell, draw, rows] = scores.squares, scores.fired
+        rows = slice(found.first_row, found.first_row + len(found.scores.value))
+        for name in ("value", "margin", "squares", "fired"):
+            getattr(self, name)[found.cell, found.draw, rows] = getattr(found.scores, name)
 
     @property
     def complete(self) -> Bool[np.ndarray, " row"]:
         """Which rows are measured in every cell and draw."""
-        draw = np.arange(self.value.shape[1])
-        wanted = draw < self.draws[:, None]
-        return (np.isfinite(self.value) | ~wanted[..., None]).all(axis=(0, 1))
+        return (np.isfinite(self.value) | ~self._wanted[..., None]).all(axis=(0, 1))
 
-    def outcome(self, cell: int, metric: MetricName) -> Outcome:
-        """What was measured on each example in one cell."""
-        draws = slice(self.draws[cell])
-        value, margin = (self._by_example(each[cell, draws] * self._sign) for each in (self.value, self.margin))
+    @property
+    def _wanted(self) -> Bool[np.ndarray, "cell draw"]:
+        return np.arange(self.value.shape[1]) < self.draws[:, None]
+
+    def by_example(self, metric: MetricName) -> dict[str, Num[np.ndarray, "cell example"]]:
+        """What was measured on each example; NaN where nothing was.
+
+        ``value``: the metric, averaged over the draws. ``correct``: 1 where the margin is above 0; the share of draws
+        where it is, with several. ``fired``: how often an intervention acted on the example, over its rows and the
+        draws. ``change_norm``: ``||a' - a||`` of the activation over the example's rows, averaged over the draws.
+        """
+        value, margin = (self._sums(each * self._sign) for each in (self.value, self.margin))
         correct = np.where(np.isnan(margin), np.nan, margin > 0)
-        if metric == "accuracy":
-            value = correct
-        norm = np.sqrt(self._by_example(self.squares[cell, draws]))
-        fired = self._by_example(self.fired[cell, draws]).sum(axis=0)
-        return Outcome(value.mean(axis=0), correct.mean(axis=0), fired.astype(np.int64), norm.mean(axis=0))
+        means = {"value": correct if metric == "accuracy" else value, "correct": correct}
+        means["change_norm"] = np.sqrt(self._sums(self.squares))
+        wanted, n = self._wanted[..., None], np.maximum(self.draws, 1)[:, None]
+        found = {name: np.where(wanted, each, 0.0).sum(axis=1) / n for name, each in means.items()}
+        return {**found, "fired": self._sums(self.fired).sum(axis=1)}
 
-    def _by_example(self, rows: Num[np.ndarray, "draw row"]) -> Float[np.ndarray, "draw example"]:
-        total = np.zeros((self._n_examples, len(rows)))
-        np.add.at(total, self._example, rows.T)
-        return total.T
+    def _sums(self, rows: Num[np.ndarray, "cell draw row"]) -> Num[np.ndarray, "cell draw example"]:
+        """Over the rows of each example."""
+        total = np.zeros((1 + int(self._example.max()), *rows.shape[:2]), dtype=rows.dtype)
+        np.add.at(total, self._example, np.moveaxis(rows, 2, 0))
+        return np.moveaxis(total, 0, 2)
 
 
 def as_numbers(values: Tensor) -> Float[np.ndarray, " row"]:

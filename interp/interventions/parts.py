@@ -17,8 +17,8 @@ from jaxtyping import Num
 
 from interp.interventions.engine.plan import TOKENS_AT_ONCE, NoRoomError, flops_of_token, kind_of
 from interp.interventions.engine.run import Engine
-from interp.interventions.hooked_runs import CellScores, Plain
-from interp.interventions.metrics import RowScores
+from interp.interventions.hooked_runs import Plain
+from interp.interventions.metrics import SOURCE, UNCHANGED, CellScores, RowScores
 from interp.interventions.rows import Batch
 from interp.model.devices import place_of, processor_of
 
@@ -26,8 +26,6 @@ PART_FLOPS = {"cpu": 10**11, "cuda": 2 * 10**14}
 """Operations of a part at most, about, by device type: a second's, on a GPU in 16 bits."""
 PART_CHUNKS = 16
 """Of full size, in a part at most: what a second does of a small model, whose operations are not what takes time."""
-UNCHANGED, SOURCE = -1, -2
-"""In a cell's place: the run without interventions; that which is patched from."""
 MEASURED = ("value", "margin", "squares", "fired")
 COLUMNS = {
     **dict.fromkeys(("cell", "draw", "row"), np.int32),

@@ -21,17 +21,7 @@ from interp.arguments import whole_number
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
 from interp.interventions.erase import Erase
-from interp.interventions.replacement import (
-    Later,
-    Mean,
-    Means,
-    Patch,
-    PositionalMean,
-    Replacement,
-    Resample,
-    TemplateMean,
-    Zero,
-)
+from interp.interventions.replacement import ALIKE, Later, Means, Patch, Replacement, Resample, Zero
 from interp.interventions.rows import Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site
@@ -76,26 +66,21 @@ def reference_rows(task: Task) -> list[Row]:
 
 
 def _means(
-    model: Any,
-    rows: Sequence[Row],
-    sites: Sequence[Site],
-    memory_budget: int | None,
-    made: type[Means],
+    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None, kind: str
 ) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
     """By site, the means over the rows that are alike to such a replacement: over all positions, or at each."""
-    like = made({}, "")
     sums: dict[tuple[Hashable, Site], Tensor] = {}
     counts: dict[tuple[Hashable, Site], int] = {}
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
         groups: dict[Hashable, list[int]] = {}
         for number, row in enumerate(batch.rows):
-            groups.setdefault(like.group(row, 0), []).append(number)
+            groups.setdefault(ALIKE[kind](row), []).append(number)
         for (site, activation), (each, numbers) in product(by_site.items(), groups.items()):
             # At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones.
             part = activation[numbers].to(torch.promote_types(activation.dtype, torch.float32))
-            for one in part if made is PositionalMean else [part.sum(dim=(0, 1))]:
+            for one in part if kind == "positional_mean" else [part.sum(dim=(0, 1))]:
                 sums[each, site] = sums.get((each, site), 0) + one
-            n = len(part) if made is PositionalMean else part.shape[0] * part.shape[1]
+            n = len(part) if kind == "positional_mean" else part.shape[0] * part.shape[1]
             counts[each, site] = counts.get((each, site), 0) + n
     return {key: total / counts[key] for key, total in sums.items()}
 
@@ -157,7 +142,6 @@ def _others(rows: Sequence[Row], references: Sequence[Row]) -> dict[tuple[int, i
     return found
 
 
-_MEANS: Mapping[str, type[Means]] = {each.kind: each for each in (Mean, TemplateMean, PositionalMean)}
 _MORE = "give more reference examples (interp.encode_task)"
 
 
@@ -210,15 +194,15 @@ def make_replacement(
         return Later(partial(compute, model, references, sites, memory_budget, arg), model, memory_budget)
 
     if kind == "template_mean":
-        known = {(row.fold, row.template) for row in references}
+        known = set(map(ALIKE[kind], references))
         for row in rows:
-            if (row.fold, row.template) not in known:
+            if ALIKE[kind](row) not in known:
                 said = f"no reference example has the template {row.template!r} of {row.encoded.example.text!r}"
                 raise InputError(f"template mean: {said}", *ways)
     if kind == "positional_mean":
         check_aligned(rows, references, ways)
-    if kind in _MEANS:
-        return _MEANS[kind](later(_means, _MEANS[kind]), hash_of(references))
+    if kind in ALIKE:
+        return Means(later(_means, kind), hash_of(references), kind)
     donors = draw_donors(rows, references, draws, seed, ways)
     return Resample(later(_of_donors, donors), donors, draws, hash_of(references))
 

@@ -64,8 +64,12 @@ class Replacement:
     def identity(self) -> str | None:
         """Equal for those that have the same values for the same model and rows, in other processes, too.
 
-        None where nobody can tell.
+        None where nobody can tell, as of somebody's own class.
         """
+        return self._told() if type(self).__module__.startswith("interp.") else None
+
+    def _told(self) -> str | None:
+        """What tells it from others of its class; None where nothing does."""
         return None
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
@@ -118,10 +122,8 @@ class Zero(Replacement):
     kind: ClassVar[str] = "zero"
     reference_hash: ClassVar[None] = None
 
-    @property
-    def identity(self) -> str | None:
-        """Its kind."""
-        return self.kind if _is_ours(self) else None
+    def _told(self) -> str:
+        return self.kind
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """One 0 for all."""
@@ -132,63 +134,42 @@ class Zero(Replacement):
         return ()
 
 
+ALIKE: Mapping[str, Callable[[Row], Hashable]] = {
+    "mean": lambda row: row.fold,
+    "template_mean": lambda row: (row.fold, row.template),
+    "positional_mean": lambda row: (row.fold, row.layout, len(row.tokens)),
+}
+"""The kinds of mean, each with what rows have in common that share one."""
+
+
 @dataclass(frozen=True)
-class Averaged(Replacement):
-    """Values are averages over a reference set."""
+class Means(Replacement):
+    """Averages over the reference examples that are alike: over all their positions, or position by position.
 
-    # by the rows' group and site, without the axis of the batch
+    They hold for whatever is measured; resamples belong to the rows that they were drawn for.
+
+    Attributes:
+        means: By what rows have in common (``ALIKE``) and site, without the axis of the batch; of a positional mean,
+            with an axis of position.
+        reference_hash: Of the reference sets.
+        kind: Which mean.
+    """
+
     means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
-    reference_hash: str  # of the reference sets
+    reference_hash: str
+    kind: str = "mean"
 
-    @property
-    def identity(self) -> str | None:
-        """Its kind, and of what reference set."""
-        return f"{self.kind} of {self.reference_hash}{_told(self.means)}" if _is_ours(self) else None
+    def _told(self) -> str:
+        return f"{self.kind} of {self.reference_hash}{_given(self.means)}"
 
     def group(self, row: Row, draw: int) -> Hashable:
-        """Rows that share a mean are alike: here those of one fold."""
-        return row.fold
+        """Rows that share a mean are alike."""
+        return ALIKE[self.kind](row)
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's group."""
-        return torch.stack([self.means[self.group(row, 0), site] for row in batch.rows])
-
-
-@dataclass(frozen=True)
-class Mean(Averaged):
-    """The mean over a reference set; ``means`` have no axis of position, and rows of one fold share one."""
-
-    kind: ClassVar[str] = "mean"
-
-    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch 1 ..."]:
-        """The mean of each row's group, the same at all positions."""
-        return super().values(site, batch, draw)[:, None]
-
-
-@dataclass(frozen=True)
-class TemplateMean(Mean):
-    """The mean over the reference examples of the same fold and template."""
-
-    kind: ClassVar[str] = "template_mean"
-
-    def group(self, row: Row, draw: int) -> Hashable:
-        """Rows of one fold and template are alike."""
-        return row.fold, row.template
-
-
-@dataclass(frozen=True)
-class PositionalMean(Averaged):
-    """The mean over the reference examples of the same fold, layout and length, position by position."""
-
-    kind: ClassVar[str] = "positional_mean"
-
-    def group(self, row: Row, draw: int) -> Hashable:
-        """Rows of one layout are alike."""
-        return row.fold, row.layout, len(row.tokens)
-
-
-Means = Mean | PositionalMean
-"""Averages hold for whatever is measured; resamples belong to the rows that they were drawn for."""
+        found = torch.stack([self.means[self.group(row, 0), site] for row in batch.rows])
+        return found if self.kind == "positional_mean" else found[:, None]
 
 
 @dataclass(frozen=True)
@@ -209,13 +190,9 @@ class Resample(Replacement):
     reference_hash: str
     kind: ClassVar[str] = "resample"
 
-    @property
-    def identity(self) -> str | None:
-        """Of what reference set, and who stands in for whom."""
-        if not _is_ours(self):
-            return None
+    def _told(self) -> str:
         drawn = hashlib.sha256(repr(sorted((row, tuple(donors)) for row, donors in self.donors.items())).encode())
-        return f"{self.kind} of {self.reference_hash} by {drawn.hexdigest()}{_told(self.activations)}"
+        return f"{self.kind} of {self.reference_hash} by {drawn.hexdigest()}{_given(self.activations)}"
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The `draw`-th donor's activations, row by row."""
@@ -239,10 +216,8 @@ class Patch(Replacement):
     from_source: ClassVar[bool] = True
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
-    def identity(self) -> str | None:
-        """Its kind; ``sources_of`` says whose activations they are."""
-        return self.kind if _is_ours(self) else None
+    def _told(self) -> str:  # ``sources_of`` says whose activations they are
+        return self.kind
 
     @property
     def keeps(self) -> tuple[Site, ...]:
@@ -291,12 +266,7 @@ class Add(Replacement):
         return old + values
 
 
-def _is_ours(replacement: object) -> bool:
-    """Whether its class is this package's, and not a subclass that somebody has made."""
-    return type(replacement).__module__ == __name__
-
-
-def _told(activations: Mapping[Any, Float[Tensor, "..."]]) -> str:
+def _given(activations: Mapping[Any, Float[Tensor, "..."]]) -> str:
     """What tells activations from others of the same reference set and model: their hash, where they are given."""
     if isinstance(activations, Later):
         return "" if activations.memory_budget is None else f" within {activations.memory_budget} bytes"

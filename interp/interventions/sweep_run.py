@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from interp.errors import AuditError, InputError
 from interp.hashing import hash_of_rows
 from interp.interventions.engine.plan import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine, engine_model
-from interp.interventions.hooked_runs import CellScores, Plain, PlainRun
+from interp.interventions.hooked_runs import Plain, PlainRun
 from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
-from interp.interventions.metrics import Measured, RowScores
-from interp.interventions.parts import SOURCE, UNCHANGED, SweepWork
+from interp.interventions.metrics import SOURCE, UNCHANGED, CellScores, Measured, RowScores
+from interp.interventions.parts import SweepWork
 from interp.interventions.provenance import model_asked, origin_of, task_provenance
 from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
@@ -43,40 +43,37 @@ def audit(
     metric: MetricName,
     batches: Sequence[Batch],
     cells: Sequence[Sequence[Intervention]],
-    measured: tuple[Measured, Measured, Measured | None],
+    found: Measured,
     seed: int,
     budget: int,
 ) -> dict[str, Any]:
     """Measure a sample, drawn by `seed`, again by the plain way; raises AuditError beyond the tolerance.
 
-    The `batches` hold all rows in the order of what the engine has `measured`: the cells, the base run and, where
-    something is patched, its source. Logits of the rows that are run together take a quarter of the `budget` (bytes) at
-    most. Returns how many ``cells`` and ``rows`` were compared, the ``largest_difference`` and the ``tolerance``.
+    The `batches` hold all rows in the order of what the engine has `found`. Logits of the rows that are run together
+    take a quarter of the `budget` (bytes) at most. Returns how many ``cells`` and ``rows`` were compared, the
+    ``largest_difference`` and the ``tolerance``.
     """
     generator = np.random.default_rng(seed)
-    found, base, source = measured
     starts = np.cumsum([0, *(len(batch.rows) for batch in batches)])
     # One in 128; of a small sweep, where it costs little, two.
     n_cells = min(len(cells), int(np.clip(len(cells) // 128, 1 if len(cells) > 128 else 2, 16)))
     drawn: dict[int, list[int]] = {}
     for cell in generator.choice(len(cells), size=n_cells, replace=False).tolist():
         drawn.setdefault(int(generator.choice(len(batches))), []).append(cell)
-    differences, n_rows = [], 0
+    differences, n_rows = list[float](), 0
     for number, its_cells in drawn.items():
         batch = batches[number]
         at_once = max(1, budget // (16 * batch.length * model.cfg.d_vocab))
         n = min(ROWS, len(batch.rows), at_once)
         chosen = np.sort(generator.choice(len(batch.rows), size=n, replace=False))
-        plain = PlainRun(model, batch.take(chosen.tolist()), metric, patched=source is not None)
-        rows, pairs = starts[number] + chosen, [(base, 0, 0, plain.row_scores())]
-        if source is not None:
-            pairs.append((source, 0, 0, plain.source_scores()))
+        plain = PlainRun(model, batch.take(chosen.tolist()), metric, patched=found.patched)
+        again = [(UNCHANGED, 0, plain.row_scores())]
+        if found.patched:
+            again.append((SOURCE, 0, plain.source_scores()))
         for cell in its_cells:
             draw = int(generator.integers(found.draws[cell]))
-            pairs.append((found, cell, draw, plain.scores(cells[cell], draw)))
-        scale = max(_largest(found.value[its_cells, 0], base.value), float(metric == "kl_divergence"))
-        margin = _largest(found.margin[its_cells, 0], base.margin)
-        differences += [_difference(each, rows, scale or 1.0, margin or 1.0) for each in pairs]
+            again.append((cell, draw, plain.scores(cells[cell], draw)))
+        differences += _differences(found, metric, starts[number] + chosen, again)
         n_rows += n * len(its_cells)
     relative, tolerance = float(np.max(differences)), TOLERANCE[place_of(model)[1]]
     if not relative <= tolerance:
@@ -88,19 +85,20 @@ def audit(
     return {"cells": n_cells, "rows": n_rows, "largest_difference": relative, "tolerance": tolerance}
 
 
-def _largest(*scores: Float[np.ndarray, "..."]) -> float:
-    return max(float(np.max(np.abs(each), where=~np.isnan(each), initial=0.0)) for each in scores)
-
-
-def _difference(
-    compared: tuple[Measured, int, int, RowScores], rows: Int[np.ndarray, " row"], scale: float, margin: float
-) -> float:
-    """The largest relative difference of values and margins; NaN is one, unless a margin is not known to either."""
-    measured, cell, draw, plain = compared
-    values = np.abs(measured.value[cell, draw, rows] - plain.value) / scale
-    margins = np.abs(measured.margin[cell, draw, rows] - plain.margin) / margin
-    unknown = np.isnan(plain.margin) & np.isnan(measured.margin[cell, draw, rows])
-    return float(np.max([*values, *margins[~unknown]]))
+def _differences(
+    found: Measured, metric: MetricName, rows: Int[np.ndarray, " row"], again: Sequence[tuple[int, int, RowScores]]
+) -> list[float]:
+    """Relative differences of values and margins; NaN is one, unless a margin is not known to either."""
+    cells = [cell for cell, _, _ in again if cell != SOURCE]
+    scale, margin = (float(np.nanmax(np.abs(each[cells, 0]), initial=0.0)) for each in (found.value, found.margin))
+    scale = max(scale, float(metric == "kl_divergence"))
+    differences: list[float] = []
+    for cell, draw, plain in again:
+        values = np.abs(found.value[cell, draw, rows] - plain.value) / (scale or 1.0)
+        margins = np.abs(found.margin[cell, draw, rows] - plain.margin) / (margin or 1.0)
+        unknown = np.isnan(plain.margin) & np.isnan(found.margin[cell, draw, rows])
+        differences += [*values, *margins[~unknown]]
+    return differences
 
 
 Progress = Callable[[int, int], None]
@@ -155,8 +153,7 @@ class SweepRun:
         self.rows = [row for batch in self._batches for row in batch.rows]
         self.work = SweepWork(measurer, model, self._batches, patched=self._patched)
         draws = [max(each.replacement.draws for each in cell.interventions) for cell in cells]
-        self._base, self._source = Measured(self.rows, [1]), Measured(self.rows, [1])
-        self._found = Measured(self.rows, draws)
+        self._found = Measured(self.rows, draws, patched=self._patched)
         self._n_steps, self._done = len(self._batches) * sum(draws), 0
         self.halvings = 0  # how often memory ran out and less was run at once, wherever it was measured
         self.processors: set[str] = set()  # the kinds of CPU or GPU that measured
@@ -208,14 +205,10 @@ class SweepRun:
 
     def take(self, found: CellScores) -> None:
         """Put what was measured in its place."""
-        if found.cell in (UNCHANGED, SOURCE):
-            into = self._base if found.cell == UNCHANGED else self._source
-            into.put(0, 0, found.first_row, found.scores)
-            return
-        self._found.put(found.cell, found.draw, found.first_row, found.scores)
-        self._done += 1
+        self._found.put(found)
+        self._done += found.cell >= 0
         n_cells = len(self._cells)
-        if self._progress is not None and self._done * n_cells % self._n_steps < n_cells:
+        if found.cell >= 0 and self._progress is not None and self._done * n_cells % self._n_steps < n_cells:
             self._progress(self._done * n_cells // self._n_steps, n_cells)
 
     def _measured(self) -> Bool[np.ndarray, " example"]:
@@ -226,26 +219,24 @@ class SweepRun:
 
     def _frame(self) -> pd.DataFrame:
         """One row per cell and example that is measured."""
-        base = self._base.outcome(0, self._asked)
-        outcomes = [self._found.outcome(number, self._asked) for number in range(len(self._cells))]
-        measured, n_cells = self._measured(), len(self._cells)
+        found, measured, n_cells = self._found.by_example(self._asked), self._measured(), len(self._cells)
         statuses = Statuses(self.rows, self._model.cfg.n_layers, causal=looks_back_only(self._model))
         # Labels as they are: numbers as numbers, but never 1 as "1" because another label is a text.
         labels = pd.DataFrame([dict(each.labels) for each in self._cells], dtype=object).infer_objects()
-        found: dict[str, Any] = {str(name): np.repeat(labels[name].to_numpy(), len(measured)) for name in labels}
-        found |= {name: np.tile(values, n_cells) for name, values in example_labels(self._task).items()}
-        found["base"] = np.tile(base.value, n_cells)
+        columns: dict[str, Any] = {str(name): np.repeat(labels[name].to_numpy(), len(measured)) for name in labels}
+        columns |= {name: np.tile(values, n_cells) for name, values in example_labels(self._task).items()}
+        columns["base"] = np.tile(found["value"][UNCHANGED], n_cells)
         if self._patched:
-            found["source"] = np.tile(self._source.outcome(0, self._asked).value, n_cells)
-        found["value"] = np.concatenate([each.value for each in outcomes])
-        found["effect"] = found["value"] - found["base"]
-        found["base_correct"] = np.tile(base.correct, n_cells)
-        columns = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}
-        found |= {name: np.concatenate([getattr(each, of) for each in outcomes]) for name, of in columns.items()}
-        pairs = zip(self._cells, outcomes, strict=True)
-        found["status"] = np.concatenate([statuses.of(cell.interventions, each) for cell, each in pairs])
-        there = np.tile(measured, n_cells) & (found["status"] != ABSENT)
-        frame = pd.DataFrame(found)
+            columns["source"] = np.tile(found["value"][SOURCE], n_cells)
+        columns["value"] = found["value"][:n_cells].ravel()
+        columns["effect"] = columns["value"] - columns["base"]
+        columns["base_correct"] = np.tile(found["correct"][UNCHANGED], n_cells)
+        names = {"value_correct": "correct", "fired": "fired", "change_norm": "change_norm"}
+        columns |= {name: found[of][:n_cells].ravel() for name, of in names.items()}
+        did = zip(self._cells, found["fired"], found["change_norm"], strict=False)  # the last two are no cells
+        columns["status"] = np.concatenate([statuses.of(cell.interventions, *each) for cell, *each in did])
+        there = np.tile(measured, n_cells) & (columns["status"] != ABSENT)
+        frame = pd.DataFrame(columns)
         return frame if there.all() else frame[there].reset_index(drop=True)
 
     def _provenance(self) -> dict[str, Any]:
@@ -254,7 +245,7 @@ class SweepRun:
             "metric": self._asked,
             "site": " + ".join(sorted({each.site.name for each in self._interventions})),
             "replacement": " + ".join(sorted({each.replacement.kind for each in self._interventions})),
-            "draws": int(max(self._found.draws)),
+            "draws": int(self._found.draws.max()),
             "processors": sorted(self.processors),
             **self._plan(),
             **self._measured_on,
@@ -279,8 +270,7 @@ class SweepRun:
             return None
         self.work.forget()
         cells = [each.interventions for each in self._cells]
-        measured = (self._found, self._base, self._source if self._patched else None)
-        return audit(self._model, self._metric, self._batches, cells, measured, self._seed, self._sizes.budget)
+        return audit(self._model, self._metric, self._batches, cells, self._found, self._seed, self._sizes.budget)
 
     def request(self) -> dict[str, Any]:
         """All that the numbers follow from, as values that JSON can hold."""

@@ -29,21 +29,17 @@ from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.model.sites import SITES, Site
 from interp.options import (
+    AblatedHeadsOptions,
     AblateOptions,
     Axis,
     ComponentOptions,
     Components,
-    GreedyOptions,
     MeasureOptions,
     MetricName,
-    PairwiseOptions,
     ReplacementName,
-    SelfRepairOptions,
     SweepOptions,
 )
-from interp.options import (
-    Head as Head,
-)
+from interp.options import Head as Head
 from interp.runs.run import Run, as_run
 from interp.tasks.task import EncodedExample, Task, Unit
 
@@ -106,8 +102,8 @@ def choose_components(
         return [_head_set(each) for each in check_sets(model, sets)]
     if heads is not None:
         return [_head(each) for each in check_heads(model, heads)]
-    every, wanted = range(model.cfg.n_layers), "expected different layers, at least one; "
-    chosen = list(every) if layers is None else sorted(numbers_below(len(every), "layers", layers, expected=wanted))
+    n, wanted = model.cfg.n_layers, "expected different layers, at least one; "
+    chosen = list(range(n)) if layers is None else sorted(numbers_below(n, "layers", layers, expected=wanted))
     if components == "heads":
         return [_head((layer, head)) for layer in chosen for head in range(model.cfg.n_heads)]
     if getattr(model.cfg, "d_mlp", None) == 0:
@@ -255,13 +251,9 @@ def ablate(
         chosen = choose_components(model, asked.components, heads=asked.heads, sets=asked.sets, layers=asked.layers)
         replacement = prepared(sites_of(chosen))
         cells = [each.cell(replacement) for each in chosen]
+    how = {"replacement": replacement.kind, "reference_hash": replacement.reference_hash}
     result = measure(model, given, cells, asked, progress=progress, run=run)
-    how = {
-        "components": None if at_a_site else asked.components,
-        "replacement": replacement.kind,
-        "reference_hash": replacement.reference_hash,
-    }
-    return SweepResult(result.examples, {**result.provenance, **how}, result.labels)
+    return result.with_provenance(components=None if at_a_site else asked.components, **how)
 
 
 @documented
@@ -269,20 +261,13 @@ def as_replacement(
     replacement: ReplacementName | Means,
     model: Any,
     task: Task,
-    asked: ComponentOptions | GreedyOptions | PairwiseOptions | SelfRepairOptions,
+    asked: ComponentOptions | AblatedHeadsOptions,
     sites: Sequence[Site],
 ) -> Zero | Means | Resample:
     """The replacement at these sites, made from the task's reference set."""
-    metric = "logit_difference" if isinstance(asked, SelfRepairOptions) else asked.metric
-    return make_replacement(
-        replacement,
-        model,
-        as_measured(task, metric),
-        sites=sites,
-        draws=asked.draws,
-        seed=asked.seed,
-        memory_budget=asked.memory_budget,
-    )
+    measured = as_measured(task, asked.metric if isinstance(asked, SweepOptions) else "logit_difference")
+    how: dict[str, Any] = {"draws": asked.draws, "seed": asked.seed, "memory_budget": asked.memory_budget}
+    return make_replacement(replacement, model, measured, sites=sites, **how)
 
 
 @documented
@@ -299,9 +284,8 @@ def measure(
     """The sweep over `cells` with what is asked of every sweep; `how` goes to ``Sweep.run`` as well."""
     if isinstance(asked, SweepOptions):
         how["metric"] = asked.metric
-    return Sweep(cells).run(
-        model, task, seed=asked.seed, memory_budget=asked.memory_budget, progress=progress, run=as_run(run), **how
-    )
+    how |= {"seed": asked.seed, "memory_budget": asked.memory_budget}
+    return Sweep(cells).run(model, task, progress=progress, run=as_run(run), **how)
 
 
 def _grid(asked: AblateOptions) -> Grid:

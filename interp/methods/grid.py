@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar, get_args
 
-from interp.arguments import numbers_below, whole_numbers
+from interp.arguments import named_arguments, numbers_below, whole_numbers
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
-from interp.interventions.replacement import Replacement
+from interp.interventions.replacement import Patch, Replacement
 from interp.interventions.sweep import Cell, Progress
 from interp.model.sites import SITES, Site, require_sites
-from interp.options import Axis
+from interp.options import Axis, Direction
 from interp.result import Result
 from interp.tasks.alignment import corresponding, spans
 from interp.tasks.task import EncodedExample, Task
@@ -97,6 +97,24 @@ def grid_cells(
     if "key" in grid.by and len(lengths) > 1:
         raise InputError(f"key: the prompts of {task.name!r} have different lengths; choose prompts of one length")
     return grid.cells(model, replacement, positions, max(lengths))
+
+
+@named_arguments
+def patch_cells(model: Any, task: Task, grid: Grid, direction: Direction) -> list[Cell]:
+    """The cells of a patching sweep."""
+    runs, others = (run_examples(task, each) for each in get_args(Direction))
+    if direction == "noise":
+        runs, others = others, runs
+    return grid_cells(model, task, grid, Patch(model, tuple(grid.sites(model))), runs, others)
+
+
+def run_examples(task: Task, direction: Direction) -> list[EncodedExample]:
+    """For every example, the one of its unit whose prompt is run."""
+    runs: list[EncodedExample] = []
+    for unit in task.units:
+        pair = unit.examples
+        runs += pair if direction == "noise" or len(pair) == 1 else pair[::-1]
+    return runs
 
 
 def label_positions(

@@ -13,30 +13,26 @@ patching" (denoising and noising).
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, shown, suggest
-from interp.interventions.replacement import Patch
-from interp.interventions.sweep import Cell, Progress, SweepResult
+from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import measure
-from interp.methods.gradient_estimates import estimate_cells
-from interp.methods.grid import Grid, as_grid, grid_cells
+from interp.methods.attribution import attribute
+from interp.methods.grid import as_grid, patch_cells
 from interp.methods.screen import Screen, choose
 from interp.methods.task_arguments import as_pairs
 from interp.model.devices import documented
-from interp.options import AttributeOptions, Direction, GradientMethod, PatchOptions
+from interp.options import AttributeOptions, GradientMethod, GridOptions, PatchOptions
 from interp.runs.run import Run
-from interp.tasks.task import EncodedExample, Task
-
-OTHER: dict[Direction, Direction] = {"denoise": "noise", "noise": "denoise"}
+from interp.tasks.task import Task
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,12 +136,8 @@ def patch(
     cells = patch_cells(model, given, grid, asked.direction)
     choice = None
     if asked.screen:
-        choice = choose(
-            estimate_cells(model, given, grid, cells, _estimated(asked)),
-            top=asked.top,
-            audit=asked.audit,
-            seed=asked.seed,
-        )
+        estimated = attribute(model, given, _estimated(asked))
+        choice = choose(estimated, top=asked.top, audit=asked.audit, seed=asked.seed)
         cells = [cells[number] for number in choice.measured]
     result = measure(model, given, cells, asked, progress=progress, run=run, direction=asked.direction)
     provenance = {**result.provenance, "direction": asked.direction, "dropped": dict(given.dropped)}
@@ -161,21 +153,5 @@ def _estimated(asked: PatchOptions) -> AttributeOptions:
     if method not in get_args(GradientMethod):
         known = suggest(str(method), get_args(GradientMethod))
         raise InputError(f"screen: expected True, False or a method, got {shown(method)}; {known}")
-    kept = {name: getattr(asked, name) for name in ("direction", "metric", "memory_budget")}
-    return AttributeOptions(method=method, **kept)
-
-
-@named_arguments
-def patch_cells(model: Any, task: Task, grid: Grid, direction: Direction) -> list[Cell]:
-    """The cells of a patching sweep."""
-    runs, sources = run_examples(task, direction), run_examples(task, OTHER[direction])
-    return grid_cells(model, task, grid, Patch(model, tuple(grid.sites(model))), runs, sources)
-
-
-def run_examples(task: Task, direction: Direction) -> list[EncodedExample]:
-    """For every example, the one of its unit whose prompt is run."""
-    runs: list[EncodedExample] = []
-    for unit in task.units:
-        pair = unit.examples
-        runs += pair if direction == "noise" or len(pair) == 1 else pair[::-1]
-    return runs
+    shared = {each.name: getattr(asked, each.name) for each in fields(GridOptions) if each.name != "n"}
+    return AttributeOptions(method=method, **shared)

@@ -98,9 +98,7 @@ class Arriving(Replacement):
         """Of the run, and of its source."""
         return (*self.runs.sites, *self.runs.sources)
 
-    @property
-    def identity(self) -> str:
-        """The paths, and what the MLPs between do."""
+    def _told(self) -> str:
         names = [[node.name for node in path] for path in self.paths]
         return f"along {names}, MLPs {self.runs.mlps}"
 
@@ -237,8 +235,8 @@ def path_patch(
     cells = [Cell(_labels(group, asked.together), tuple(_changes(group, runs))) for group in groups]
     pairs = as_pairs(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
     result = measure(model, pairs, cells, asked, progress=progress, run=run, direction=asked.direction)
-    how = {"direction": asked.direction, "mlps": asked.mlps}
-    return PatchResult(result.examples, {**result.provenance, **how}, result.labels)
+    how = {**result.provenance, "direction": asked.direction, "mlps": asked.mlps}
+    return PatchResult(result.examples, how, result.labels)
 
 
 def _require_heard(paths: Sequence[Path]) -> None:

@@ -1,6 +1,6 @@
 """Screening: cells are ranked by gradients, and a random sample of the others says what was missed.
 
-1. Every cell is estimated (``gradient_estimates.py``) and ranked by the size of its mean over balanced units.
+1. Every cell is estimated (``attribution.py``) and ranked by the size of its mean over balanced units.
 2. The first ``top`` cells are measured exactly, and so is an ``audit``: a simple random sample of the others.
 3. **Recall**: of the k cells whose exact effects are truly the largest of all, the share that is among the k of the
    top. Its estimate walks down the exact effects of the top, which count once, and of the audit, which stand for
@@ -28,7 +28,7 @@ from interp.arguments import is_whole
 from interp.claims.units import estimates
 from interp.errors import InputError
 from interp.interventions.sweep import SweepResult
-from interp.methods.gradient_estimates import Estimates
+from interp.methods.attribution import AttributionResult
 from interp.options import GradientMethod
 from interp.result import Result
 
@@ -64,7 +64,7 @@ class Screen(Result):
         cells: One row per cell: its labels, ``estimate`` (by gradients) and ``effect`` (exact; NaN where it was not
             measured), both means over balanced units, and ``chosen``: ``top``, ``audit`` or ``not measured``.
         method: How the cells were estimated.
-        completeness: See ``Estimates``.
+        completeness: See ``AttributionResult``; empty without integrated gradients.
         complete: Whether the chosen cells were measured on all examples, as the estimates were made; an interrupted
             sweep tells no recall.
     """
@@ -123,7 +123,7 @@ class Screen(Result):
 class Choice:
     """Numbers of the cells to be measured: those first by their estimates, and those drawn of the others."""
 
-    estimated: Estimates
+    estimated: AttributionResult
     top: Int[np.ndarray, " top"]
     audit: Int[np.ndarray, " audit"]
 
@@ -134,18 +134,21 @@ class Choice:
 
     def judge(self, exact: SweepResult) -> Screen:
         """Compare the estimates with the exact effects of the chosen cells."""
-        table, estimated = exact.table("effect"), self.estimated
+        table = exact.table("effect")
         effects = pd.DataFrame({"effect": estimates(table)}, index=table.cells).reset_index()
-        labels = list(estimated.cells)
-        frame = estimated.cells.assign(estimate=estimated.means()).merge(effects, how="left", on=labels)
+        frame = self.estimated.means().merge(effects, how="left", on=list(self.estimated.labels))
         frame["chosen"] = UNMEASURED
         frame.loc[self.top, "chosen"], frame.loc[self.audit, "chosen"] = TOP, AUDIT
         frame["effect"] = frame["effect"].where(frame["chosen"] != UNMEASURED)
         complete = bool(exact.provenance["complete"]) and not frame.loc[self.measured, "effect"].isna().any()
-        return Screen(estimated.frame(), exact.provenance, frame, estimated.method, estimated.completeness, complete)
+        how = self.estimated.provenance
+        completeness = how.get("completeness", {})
+        return Screen(self.estimated.examples, exact.provenance, frame, how["method"], completeness, complete)
 
 
-def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float = SHARE, seed: int = 0) -> Choice:
+def choose(
+    estimated: AttributionResult, *, top: int | float = SHARE, audit: int | float = SHARE, seed: int = 0
+) -> Choice:
     """Choose what is measured exactly.
 
     Args:
@@ -154,7 +157,7 @@ def choose(estimated: Estimates, *, top: int | float = SHARE, audit: int | float
         audit: Likewise how many of the others are drawn, or all of these where they are fewer.
         seed: Of the draw.
     """
-    size = np.abs(estimated.means())
+    size = estimated.means()["estimate"].abs().to_numpy()
     first = _number("top", top, len(size))
     ranking = np.argsort(-size, kind="stable")
     others = ranking[first:]

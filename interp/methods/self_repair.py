@@ -13,7 +13,7 @@ Rushing & Nanda (2024), "Explorations of self-repair in language models" (the fr
 McGrath et al. (2023), "The Hydra effect: emergent self-repair in language model computations".
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -60,16 +60,18 @@ def direct_effects(
     last = Site("resid_post", model.config.n_layers - 1)
     sites, rows = [*sites_of(heads), last], task_rows("logit_difference", task.units)
     names = [site.hook_name for site in sites]
-    blocks, parts = list(model.blocks), []
+    blocks, columns, parts = list(model.blocks), model.W_U.detach().T, []
     for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
         kept = read(model, batch.tokens, names)
-        changes = _changes(model, batch, kept[last.hook_name][:, batch.deciding])
+        answers, stream = Answers.of("logit_difference", batch), kept[last.hook_name][:, batch.deciding].double()
+        direction = columns[answers.right].double() - columns[answers.wrong].double()
         for each in heads:
             (part,) = each.parts
             layer, (head,) = part.site.layer or 0, part.heads or ()
             writes = blocks[layer].attn.W_O[head]
             old = kept[part.site.hook_name][:, batch.deciding, head]
-            frozen, anew = changes((new - old) @ writes for new in _values(replacement, part.site, head, batch))
+            added = ((new - old) @ writes for new in _values(replacement, part.site, head, batch))
+            frozen, anew = _changes(model.ln_final, stream, direction, added)
             labels = {"layer": layer, "head": head, "example": batch.examples}
             parts.append(pd.DataFrame({**labels, "direct": frozen, "direct_renormalised": anew}))
     return pd.concat(parts, ignore_index=True)
@@ -83,35 +85,24 @@ def _values(replacement: Replacement, site: Site, head: int, batch: Batch) -> It
         yield values[:, at, head if values.shape[2] > 1 else 0]
 
 
-Averaged = tuple[Float[np.ndarray, " batch"], Float[np.ndarray, " batch"]]
-
-
+@torch.inference_mode()
 def _changes(
-    model: HookedTransformer, batch: Batch, stream: Float[Tensor, "batch d_model"]
-) -> Callable[[Iterator[Float[Tensor, "batch d_model"]]], Averaged]:
-    """What says how the logit difference changes by what is added to the last `stream`: the scale frozen, and anew.
+    norm: Any,
+    stream: Float[Tensor, "batch d_model"],
+    direction: Float[Tensor, "batch d_model"],
+    added: Iterator[Float[Tensor, "batch d_model"]],
+) -> tuple[Float[np.ndarray, " batch"], Float[np.ndarray, " batch"]]:
+    """How the logit difference changes by what is added to the last `stream`: the scale frozen, and anew.
 
-    In 64-bit floats: the effects are small differences of large sums.
+    Averaged over what is `added`, in 64-bit floats: the effects are small differences of large sums.
     """
-    answers, columns = Answers.of("logit_difference", batch), model.W_U.detach().T
-    direction, norm = columns[answers.right].double() - columns[answers.wrong].double(), model.ln_final
-    stream = stream.double()
-
-    def read(x: Float[Tensor, "batch d_model"], scale: Float[Tensor, "batch 1"]) -> Float[Tensor, " batch"]:
-        """The logit difference but for what does not depend on the stream."""
-        return (norm.share(x, scale) * direction).sum(-1)
-
-    @torch.inference_mode()
-    def averaged(added: Iterator[Float[Tensor, "batch d_model"]]) -> Averaged:
-        scale = norm.scale(stream)
-        base, frozen, anew = read(stream, scale), [], []
-        for each in added:
-            moved = stream + each.double()
-            frozen.append(read(moved, scale) - base)
-            anew.append(read(moved, norm.scale(moved)) - base)
-        return as_numbers(torch.stack(frozen).mean(0)), as_numbers(torch.stack(anew).mean(0))
-
-    return averaged
+    scale = norm.scale(stream)
+    base, frozen, anew = (norm.share(stream, scale) * direction).sum(-1), [], []
+    for each in added:
+        moved = stream + each.double()
+        frozen.append((norm.share(moved, scale) * direction).sum(-1) - base)
+        anew.append((norm.share(moved, norm.scale(moved)) * direction).sum(-1) - base)
+    return as_numbers(torch.stack(frozen).mean(0)), as_numbers(torch.stack(anew).mean(0))
 
 
 CELL = ("layer", "head")
@@ -158,6 +149,8 @@ class SelfRepairResult(Result):
         base = estimates(UnitTable.from_frame(self.examples, "base", by=CELL))
         clear = (found["direct_low"] > 0) | (found["direct_high"] < 0)
         heads = found.index[clear & (found["direct"].abs() >= self.provenance["min_effect"] * np.abs(base))]
+        if heads.empty:
+            return pd.DataFrame(np.nan, index=found.index, columns=["repaired", "repaired_low", "repaired_high"])
         frame = self.examples.assign(_lost=-self.examples["direct"])
         frame = frame[frame.set_index(list(CELL)).index.isin(heads)]
         repair, lost = (UnitTable.from_frame(frame, name, by=CELL) for name in ("repair", "_lost"))

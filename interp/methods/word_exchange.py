@@ -74,11 +74,7 @@ class WordExchange(Patch):
                 "are the word's own; later they hold what other words have read of it, too; choose heads of layer 0"
             )
 
-    @property
-    def identity(self) -> str | None:
-        """Its kind, and which words."""
-        if type(self) is not WordExchange:
-            return None
+    def _told(self) -> str:
         return f"{self.kind} at {hashlib.sha256(repr(sorted(self.words.items())).encode()).hexdigest()}"
 
     def group(self, row: Row, draw: int) -> Hashable:
@@ -179,7 +175,7 @@ def exchange_word(
         for layer, head in chosen
     ]
     result = measure(model, given, cells, asked, progress=progress, run=run, direction="word")
-    return SweepResult(result.examples, {**result.provenance, "dropped": dict(given.dropped)}, result.labels)
+    return result.with_provenance(dropped=dict(given.dropped))
 
 
 def against_other_words(task: Task) -> Task:

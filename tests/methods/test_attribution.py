@@ -16,8 +16,8 @@ from interp.interventions.replacement import Add
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
 from interp.methods.attribution import attribute
-from interp.methods.grid import Grid
-from interp.methods.patching import patch, patch_cells
+from interp.methods.grid import Grid, patch_cells
+from interp.methods.patching import patch
 from interp.model.loading import load_model
 from interp.residual.activations import read
 from interp.tasks.task import Unit

@@ -16,8 +16,8 @@ from interp.interventions.sweep import Sweep
 from interp.methods.ablation import ablate, choose_components, sites_of
 from interp.methods.attention_maps import query_attention
 from interp.methods.attribution import attribute
-from interp.methods.grid import as_grid
-from interp.methods.patching import patch, patch_cells
+from interp.methods.grid import as_grid, patch_cells
+from interp.methods.patching import patch
 from interp.model.loading import load_model
 from interp.model.sites import Site
 from interp.residual.activations import read

@@ -10,8 +10,7 @@ from tiny_models import random_model
 
 from interp.errors import InputError
 from interp.interventions.sweep import SweepResult
-from interp.methods.attribution import attribute
-from interp.methods.gradient_estimates import Estimates
+from interp.methods.attribution import AttributionResult, attribute
 from interp.methods.patching import patch
 from interp.methods.screen import Choice, Recall, choose, recall
 
@@ -21,15 +20,16 @@ BY = ("layer", "head", "pos")
 
 def planted(estimates):
     """Estimates of so many cells on one unit of two examples; the balanced mean is as given."""
-    values = np.asarray(estimates, dtype=float)[:, None] + np.array([-0.25, 0.25])
-    cells = pd.DataFrame({"layer": np.arange(len(values)) // 10, "head": np.arange(len(values)) % 10})
-    examples = pd.DataFrame({"unit": [0, 0], "example": [0, 1], "cluster": "c", "template": "t"})
-    return Estimates(values, cells, examples, "attribution", {})
+    values = np.asarray(estimates, dtype=float)
+    cells = pd.DataFrame({"layer": np.arange(len(values)) // 10, "head": np.arange(len(values)) % 10, "at": values})
+    examples = pd.DataFrame({"unit": [0, 0], "example": [0, 1], "cluster": "c", "template": "t", "off": [-0.25, 0.25]})
+    frame = cells.merge(examples, how="cross")
+    return AttributionResult(frame.assign(estimate=frame["at"] + frame["off"]), {"method": "attribution"})
 
 
 def exact(choice, effects):
     """A sweep that found `effects` in the chosen cells."""
-    rows = choice.estimated.cells.iloc[choice.measured]
+    rows = choice.estimated.means()[["layer", "head"]].iloc[choice.measured]
     frame = rows.assign(
         effect=np.asarray(effects, dtype=float)[choice.measured], unit=0, example=0, cluster="c", template="t"
     )

@@ -48,6 +48,16 @@ def repairing_model(share):
     return model
 
 
+def test_where_no_head_has_a_direct_effect_no_share_is_told():
+    """A model in which nothing writes an answer."""
+    model = repairing_model(0.0)
+    with torch.no_grad():
+        model.blocks[0].attn.W_O.zero_()
+    found = self_repair(model, varied_task(), replacement="zero", heads=[(1, 0)]).summary()
+    assert found["direct"].tolist() == pytest.approx([0.0])
+    assert found[["repaired", "repaired_low", "repaired_high"]].isna().all(axis=None)
+
+
 @pytest.mark.parametrize("share", [0.4, 1.0, -0.5])
 @pytest.mark.parametrize("kind", ["zero", "mean"])
 def test_a_later_head_that_compensates_is_found(share, kind):

@@ -1,6 +1,6 @@
 """The batch without interventions: run once, and every cell starts from it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from jaxtyping import Float, Int
@@ -62,6 +62,10 @@ class BaseRun:
         if name not in self._here:
             self._here[name] = self._kept[Site(name, layer).hook_name].to(self._device)
         return self._here[name]
+
+    def tokens(self, name: str, layer: int) -> Callable[[Tensor, Tensor], Float[Tensor, "_ ..."]]:
+        """Gives the activations at a site by rows and positions."""
+        return lambda rows, positions: self.at(name, layer)[rows, positions]
 
     def row_scores(self) -> RowScores:
         """The scores without interventions."""

@@ -2,19 +2,24 @@
 
 Every trajectory holds the positions where its residual stream may differ from the base run's; all others are the base
 run's. Trajectories that hold the same positions form a block; blocks lie one behind the other in ``[token ...]``.
+
+The editor puts replacements in place among the packed tokens. It notes how often and how far that moved them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.interventions.engine.plan import STAGE_OF, Classifier, Interventions, RowClass
-from interp.interventions.intervention import Intervention
+from interp.interventions.intervention import Intervention, squared_change
+from interp.interventions.replacement import Replacement
+from interp.interventions.rows import Batch
 from interp.model.sites import Site
 
 BaseTokens = Callable[[Tensor, Tensor], Float[Tensor, "_ ..."]]
@@ -41,11 +46,6 @@ class Block:
         """How many tokens they hold."""
         return self.n * len(self.positions)
 
-    def index(self) -> tuple[Int[Tensor, " _"], Int[Tensor, " _"]]:
-        """Row and position of every token."""
-        positions = torch.tensor(self.positions, dtype=torch.long, device=self.rows.device)
-        return self.rows.repeat_interleave(len(positions)), positions.repeat(self.n)
-
 
 @dataclass
 class Pack:
@@ -57,11 +57,8 @@ class Pack:
 
     def spans(self) -> list[tuple[Block, slice]]:
         """Every block with the place of its tokens."""
-        found, start = [], 0
-        for block in self.blocks:
-            found.append((block, slice(start, start + block.n_tokens)))
-            start += block.n_tokens
-        return found
+        stops = accumulate(block.n_tokens for block in self.blocks)
+        return [(block, slice(stop - block.n_tokens, stop)) for block, stop in zip(self.blocks, stops, strict=True)]
 
     def arrange(self, blocks: Sequence[Block]) -> None:
         """Hold these blocks, in this order."""
@@ -72,87 +69,54 @@ class Pack:
             self.place[block.trajectories[:, None], np.array(block.positions, dtype=np.int64)] = tokens
 
 
+def hold(
+    pack: Pack, blocks: Sequence[Block], tensors: Sequence[Tensor], base: Sequence[BaseTokens] = ()
+) -> list[Float[Tensor, "_ ..."]]:
+    """Hold these blocks instead: of their tokens what is held already, and else the base run's values."""
+    if [(each.n, each.positions) for each in blocks] == [(each.n, each.positions) for each in pack.blocks]:
+        pack.blocks = list(blocks)
+        return list(tensors)
+    before = pack.place.copy()
+    pack.arrange(blocks)
+    trajectories = np.concatenate([np.repeat(block.trajectories, len(block.positions)) for block in pack.blocks])
+    positions = np.concatenate([np.tile(np.array(block.positions, dtype=int), block.n) for block in pack.blocks])
+    place = torch.from_numpy(before[trajectories, positions]).to(tensors[0].device)
+    known = torch.nonzero(place >= 0).squeeze(1)
+    if len(known) == len(place):
+        return [old[place] for old in tensors]
+    lengths = np.repeat([len(block.positions) for block in pack.blocks], [block.n for block in pack.blocks])
+    rows = torch.cat([block.rows for block in pack.blocks]).repeat_interleave(torch.from_numpy(lengths).to(place))
+    found = [give(rows, torch.from_numpy(positions).to(place)) for give in base]
+    for tensor, old in zip(found, tensors, strict=True):
+        tensor[known] = old[place[known]]
+    return found
+
+
 def join(
     pack: Pack, wanted: Sequence[Block], tensors: Sequence[Tensor], base: Sequence[BaseTokens]
 ) -> list[Float[Tensor, "_ ..."]]:
     """Hold what `wanted` holds, too: with the base run's values where nothing was held."""
-    held = {int(each) for block in pack.blocks for each in block.trajectories} if pack.blocks else set()
-    new = [block for block in wanted if int(block.trajectories[0]) not in held]
+    blocks, new = list(pack.blocks), dict[tuple[tuple[int, ...], int, int], list[Block]]()
+    begun = {int(each) for block in blocks for each in block.trajectories}  # also those that hold nothing of their own
     for block in wanted:
-        if int(block.trajectories[0]) in held:
-            tensors = _extend(pack, block, tensors, base)
-    blocks = [*pack.blocks, *_merged(new)]
-    index = [block.index() for block in blocks[len(pack.blocks) :]]
-    if index:
-        rows, positions = (torch.cat(each) for each in zip(*index, strict=True))
-        tensors = [torch.cat([old, give(rows, positions)]) for old, give in zip(tensors, base, strict=True)]
-    pack.arrange(blocks)
-    return list(tensors)
-
-
-def _merged(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks that hold the same positions as one."""
-    alike: dict[tuple[tuple[int, ...], int, int], list[Block]] = {}
-    for block in blocks:
-        alike.setdefault((block.positions, block.own, block.first), []).append(block)
-    return [
-        replace(
-            same[0],
-            trajectories=np.concatenate([each.trajectories for each in same]),
-            rows=torch.cat([each.rows for each in same]),
-        )
-        for same in alike.values()
-    ]
-
-
-def _extend(pack: Pack, wanted: Block, tensors: Sequence[Tensor], base: Sequence[BaseTokens]) -> list[Tensor]:
-    """Let the blocks that `wanted`'s trajectories stand in hold its positions, too."""
-    chosen = set(wanted.trajectories.tolist())
-    blocks: list[Block] = []
-    index: list[tuple[Block, slice, list[int] | None]] = []
-    for block, span in pack.spans():
-        missing = set(wanted.positions) - set(block.positions)
-        touched = not chosen.isdisjoint(block.trajectories.tolist())
-        if not touched or (not missing and wanted.first >= block.first):
-            blocks.append(block)
-            index.append((block, span, None))
+        if int(block.trajectories[0]) not in begun:
+            new.setdefault((block.positions, block.own, block.first), []).append(block)
             continue
-        larger = replace(
-            block,
-            positions=tuple(sorted({*block.positions, *wanted.positions})),
-            first=min(block.first, wanted.first),
-        )
-        blocks.append(larger)
-        index.append((larger, span, [larger.positions.index(each) for each in block.positions]))
-    grown = [
-        torch.cat([_grown(old[span], block, places, give) for block, span, places in index])
-        for old, give in zip(tensors, base, strict=True)
-    ]
-    pack.arrange(blocks)
-    return grown
-
-
-def _grown(old: Tensor, block: Block, places: list[int] | None, base: BaseTokens) -> Tensor:
-    if places is None:
-        return old
-    new = base(*block.index()).clone().unflatten(0, (block.n, len(block.positions)))
-    new[:, places] = old.unflatten(0, (block.n, len(places)))
-    return new.flatten(0, 1)
+        chosen = set(block.trajectories.tolist())
+        for number, each in enumerate(blocks):
+            if not chosen.isdisjoint(each.trajectories.tolist()):
+                positions = tuple(sorted({*each.positions, *block.positions}))
+                blocks[number] = replace(each, positions=positions, first=min(each.first, block.first))
+    for same in new.values():
+        trajectories = np.concatenate([each.trajectories for each in same])
+        blocks.append(replace(same[0], trajectories=trajectories, rows=torch.cat([each.rows for each in same])))
+    return hold(pack, blocks, tensors, base)
 
 
 def keep(pack: Pack, positions: range, tensors: Sequence[Tensor]) -> list[Float[Tensor, "_ ..."]]:
     """Hold only `positions`."""
-    blocks, chosen = [], []
-    for block, span in pack.spans():
-        inside = [number for number, each in enumerate(block.positions) if each in positions]
-        tokens = torch.arange(span.start, span.stop).reshape(block.n, len(block.positions))[:, inside]
-        chosen.append(tokens.flatten())
-        blocks.append(replace(block, positions=tuple(block.positions[each] for each in inside)))
-    if all(len(each.positions) == len(before.positions) for each, before in zip(blocks, pack.blocks, strict=True)):
-        return list(tensors)
-    pack.arrange(blocks)
-    index = torch.cat(chosen)
-    return [each[index.to(each.device)] for each in tensors]
+    held = [tuple(each for each in block.positions if each in positions) for block in pack.blocks]
+    return hold(pack, [replace(block, positions=each) for block, each in zip(pack.blocks, held, strict=True)], tensors)
 
 
 @dataclass(frozen=True)
@@ -256,3 +220,108 @@ class Chunk:
     def first_layer(self) -> int | None:
         """Where the first trajectory begins; None where nothing is changed."""
         return min((layer for layer, _ in self.wanted), default=None)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Where a replacement goes, and its values."""
+
+    trajectories: Int[Tensor, " entry"]  # whose
+    positions: Int[Tensor, " entry"]  # at which token position
+    tokens: Int[Tensor, " entry"]  # where that token stands
+    components: Int[Tensor, " _"]  # the head or neuron; empty for whole activations
+    values: Float[Tensor, "entry ..."]  # what the new activation is made of
+    replacement: Replacement  # makes it
+
+    @property
+    def index(self) -> tuple[Int[Tensor, " entry"], ...]:
+        """Of a tensor ``[token ...]`` or ``[token component ...]``."""
+        return (self.tokens, self.components) if len(self.components) else (self.tokens,)
+
+    def take(self, mine: Bool[Tensor, " entry"]) -> "Entries":
+        """Some of them."""
+        names = ("trajectories", "positions", "tokens", "values", *(["components"] if len(self.components) else []))
+        return replace(self, **{name: getattr(self, name)[mine] for name in names})
+
+    def of_head(self, head: int) -> "Entries | None":
+        """The entries of a head, if any; an entry for the whole activation is one for every head."""
+        if not len(self.components):
+            values = self.values[:, head] if self.values.shape[1] > 1 else self.values.squeeze(1)
+            return replace(self, values=values)
+        mine = self.components == head
+        return self.take(mine) if bool(mine.any()) else None
+
+
+class Editor:
+    """Makes the changes of a chunk.
+
+    It notes ``||a' - a||^2`` by trajectory and position, and how often an intervention has acted on each trajectory.
+    """
+
+    def __init__(self, chunk: Chunk, pack: Pack, batch: Batch):
+        self._chunk, self._pack, self._batch = chunk, pack, batch
+        device = batch.tokens.device
+        self.squares = torch.zeros(chunk.n, batch.length, dtype=torch.float64, device=device)
+        self.fired = np.zeros(chunk.n, dtype=np.int64)
+
+    def has(self, name: str, layer: int) -> bool:
+        """Whether anything is replaced at a site."""
+        return Site(name, layer) in self._chunk.edits
+
+    def entries(self, name: str, layer: int, like: Tensor) -> Iterator[tuple[Entries, tuple[int, ...] | None]]:
+        """What is replaced at a site, in the dtype of `like`; of a pattern, at which keys (None: whole rows)."""
+        for edits in self._chunk.edits.get(Site(name, layer), ()):
+            yield self._located(edits, like), edits.intervention.keys
+
+    def by_head(self, name: str, layer: int, like: Tensor, n_heads: int) -> Iterator[tuple[int, list[Entries]]]:
+        """What is replaced of each head, in the order of the interventions."""
+        changes = [entries for entries, _ in self.entries(name, layer, like)]
+        for head in range(n_heads):
+            if mine := [each for entries in changes if (each := entries.of_head(head)) is not None]:
+                yield head, mine
+
+    def apply_in_order(
+        self, changes: Sequence[Entries], tokens: Int[Tensor, " token"], old: Float[Tensor, "token ..."]
+    ) -> Float[Tensor, "token ..."]:
+        """One head's activation at `tokens` (in order), with one change after the other."""
+        current = old.clone()
+        for entries in changes:
+            places = torch.searchsorted(tokens, entries.tokens)
+            before = current[places]
+            after = entries.replacement.new(before, entries.values).expand_as(before)
+            self.note(entries, before, after)
+            current[places] = after
+        return current
+
+    def _located(self, edits: Edits, like: Tensor) -> Entries:
+        trajectory, row, position, component = (np.concatenate(each) for each in zip(*edits.parts, strict=True))
+        place = self._pack.place[trajectory, position]
+        device = like.device
+        to = lambda each: torch.from_numpy(each).to(device)  # noqa: E731
+        values = edits.intervention.values(self._batch, edits.draw).to(like)
+        if "query_pos" in edits.intervention.site.axes:
+            values = values.transpose(1, 2)  # [batch query_pos head key_pos], like all others
+        rows, positions, components = to(row), to(position), to(component)
+        values = values.expand(len(self._batch.rows), self._batch.length, *values.shape[2:])
+        if len(component) and values.shape[2] > 1:
+            values = values[rows, positions, components]
+        else:
+            values = values[rows, positions]
+            values = values.squeeze(1) if len(component) else values
+        for trajectories in edits.trajectories:
+            self.fired[trajectories] += 1
+        return Entries(to(trajectory), positions, to(place), components, values, edits.intervention.replacement)
+
+    def note(self, entries: Entries, old: Float[Tensor, "entry ..."], new: Float[Tensor, "entry ..."]) -> None:
+        """Write down how far an activation moved."""
+        norms = squared_change(old, new.expand_as(old))
+        self.squares.index_put_((entries.trajectories, entries.positions), norms.double(), accumulate=True)
+
+    def apply(self, name: str, layer: int, tensor: Float[Tensor, "token ..."]) -> Float[Tensor, "token ..."]:
+        """`tensor` with what is replaced there; it is changed in place."""
+        for entries, _ in self.entries(name, layer, tensor):
+            old = tensor[entries.index]
+            new = entries.replacement.new(old, entries.values)
+            self.note(entries, old, new)
+            tensor[entries.index] = new
+        return tensor

@@ -19,8 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.interventions.engine.base_run import BaseRun
-from interp.interventions.engine.chunk import BaseTokens, Block, Chunk, Pack, join, keep
-from interp.interventions.engine.edits import Editor
+from interp.interventions.engine.chunk import Block, Chunk, Editor, Pack, hold, join, keep
 from interp.interventions.engine.plan import STAGES
 from interp.model.attention import Attention
 from interp.model.config import Activation
@@ -95,47 +94,42 @@ class BlockAttention:
 
         The pack then holds these positions.
         """
-        streams, zs, blocks = [], [], []
-        for block, span in self._pack.spans():
+        held, wanted = self._pack.spans(), []
+        for block, _ in held:
             # Where attention looks forward, too, every position can change.
             start = max(block.first, block.own) if self._causal else 0
-            positions = tuple(each for each in queries if each >= start)
-            own = (replace(block, positions=positions), block, span)
-            if positions:
-                streams.append(self._filled("resid_pre", x[span], *own[:2]).flatten(0, 1))
-                zs.append(self._attend(*own, projected).flatten(0, 1))
-            blocks.append(own[0])
-        self._pack.arrange(blocks)
-        if not streams:
-            return x[:0], projected.q[:0]
-        return torch.cat(streams), torch.cat(zs)
+            wanted.append(replace(block, positions=tuple(each for each in queries if each >= start)))
+        self._read_at = self._pack.place.copy()  # keys and values stay where they are
+        base = [self._base.tokens(name, self._layer) for name in ("resid_pre", "q")]
+        x, q = hold(self._pack, wanted, [x, projected.q], base)
+        pairs = zip(self._pack.spans(), held, strict=True)
+        zs = [self._attend(*new, q, *old, projected).flatten(0, 1) for new, old in pairs if new[0].positions]
+        return x, torch.cat(zs) if zs else q
 
-    def _filled(self, name: str, held: Float[Tensor, "_ ..."], wanted: Block, block: Block) -> Tensor:
-        """``[trajectory pos ...]`` at the wanted positions: what is held, and else the base run's."""
-        held = held.unflatten(0, (block.n, len(block.positions)))
-        if wanted.positions == block.positions:
-            return held
-        # Both the wanted positions and most held ones follow one another: slices, far cheaper than index lists.
-        first, stop = wanted.positions[0], wanted.positions[-1] + 1
-        full = self._base.at(name, self._layer)[:, first:stop].index_select(0, wanted.rows)
-        kept = [number for number, each in enumerate(block.positions) if first <= each < stop]
-        full[:, _slice([block.positions[each] - first for each in kept])] = held[:, _slice(kept)]
-        return full
-
-    def _attend(self, wanted: Block, block: Block, span: slice, projected: Projected) -> HeadVectors:
-        attention, q = self._attention, self._filled("q", projected.q[span], wanted, block)
+    def _attend(
+        self, wanted: Block, place: slice, q: HeadTokens, block: Block, span: slice, projected: Projected
+    ) -> HeadVectors:
+        """``z`` of the `wanted` block, whose queries stand at `place`, and its keys and values in `block` at `span`."""
+        attention = self._attention
         n_keys = wanted.positions[-1] + 1 if self._causal else self._everywhere.shape[1]
-        everywhere = replace(block, positions=tuple(range(n_keys)))
-        k, v = (
-            self._with_owners(self._filled(name, new[span], everywhere, block), new, block, n_keys)
-            for name, new in (("k", projected.k), ("v", projected.v))
-        )
+        k, v = (self._read(name, new, block, span, n_keys) for name, new in (("k", projected.k), ("v", projected.v)))
         places = self._places(wanted, n_keys)
+        q = q[place].unflatten(0, (wanted.n, len(wanted.positions)))
         q, k = attention.turn(q, places.query), attention.turn(k, places.key)
         if self._replaced.isdisjoint(block.trajectories.tolist()):
             return attention.mixed(q, k, v, places)
         pattern = self._replace_pattern(attention.scores(q, k, places).softmax(-1), wanted)
         return attention.mix(pattern, v, places)
+
+    def _read(self, name: str, new: HeadTokens, block: Block, span: slice, n_keys: int) -> Tensor:
+        """Keys or values ``[trajectory key ...]``: what the block holds, its owners hold, and else the base run's."""
+        held = new[span].unflatten(0, (block.n, len(block.positions)))
+        if block.positions == tuple(range(n_keys)):
+            return held
+        full = self._base.at(name, self._layer)[:, :n_keys].index_select(0, block.rows)
+        inside = [each for each in block.positions if each < n_keys]
+        full[:, _slice(inside)] = held[:, : len(inside)]
+        return self._with_owners(full, new, block, n_keys)
 
     def _places(self, wanted: Block, n_keys: int) -> Places:
         """Where the wanted queries and all keys stand."""
@@ -149,7 +143,7 @@ class BlockAttention:
         if self._owner is None or not shared:
             return full
         trajectories = self._owner[block.trajectories][:, shared.start : shared.stop]
-        places = self._pack.place[trajectories, np.arange(shared.start, shared.stop)]
+        places = self._read_at[trajectories, np.arange(shared.start, shared.stop)]
         held = np.nonzero(places >= 0)
         if not len(held[0]):
             return full
@@ -179,7 +173,7 @@ class BlockAttention:
 
 
 def _slice(numbers: list[int]) -> slice | list[int]:
-    """The numbers as a slice, where they follow one another."""
+    """The numbers as a slice, far cheaper than a list, where they follow one another."""
     first, stop = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
     return slice(first, stop) if stop - first == len(numbers) else numbers
 
@@ -256,11 +250,9 @@ class Wavefront:
         return False
 
     def _join(self, layer: int, stage: int, tensors: list[Tensor], names: list[str]) -> list[Tensor]:
-        def of(name: str) -> BaseTokens:
-            return lambda rows, positions: self._base.at(name, layer)[rows, positions]
-
         wanted = self._chunk.wanted.get((layer, stage))
-        return tensors if wanted is None else join(self._pack, wanted, tensors, [of(name) for name in names])
+        base = [self._base.tokens(name, layer) for name in names]
+        return tensors if wanted is None else join(self._pack, wanted, tensors, base)
 
     def _answers_only(self, narrow: bool, *streams: Stream) -> list[Tensor]:
         return keep(self._pack, self._base.answers.positions, streams) if narrow else list(streams)

@@ -25,8 +25,7 @@ from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Chunk, Strand
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.plan import Classifier, Interventions, NoRoomError, Sizes, entry_sites, out_of_memory
-from interp.interventions.hooked_runs import CellScores
-from interp.interventions.metrics import RowScores
+from interp.interventions.metrics import CellScores, RowScores
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.config import TransformerConfig
 from interp.model.loading.agreement import TOLERANCE, differences, written_difference

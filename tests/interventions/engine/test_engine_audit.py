@@ -14,7 +14,7 @@ from interp.errors import AuditError
 from interp.interventions import sweep_run as audit_module
 from interp.interventions import sweep_run as sweep_module
 from interp.interventions.engine.base_run import BaseRun
-from interp.interventions.engine.edits import Editor
+from interp.interventions.engine.chunk import Editor
 from interp.interventions.engine.layers import BlockAttention, Wavefront
 from interp.interventions.engine.run import Engine
 from interp.interventions.hooked_runs import PlainRun
