@@ -7,7 +7,7 @@ The same recipe and seed on the same machine, versions and number of threads giv
 
 import dataclasses
 import os
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -18,11 +18,6 @@ from interp.errors import ConfigError, LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
 from interp.model.training import TrainingConfig
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Source = Literal["grammar", "text"]
 Kind = Literal["lexicon", "bpe"]

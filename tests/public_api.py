@@ -5,14 +5,9 @@ The public modules are those that pyproject.toml has mypy check most strictly, a
 """
 
 import ast
-import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 

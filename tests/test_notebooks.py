@@ -6,6 +6,7 @@
 
 import json
 import re
+import tomllib
 from html import unescape
 from pathlib import Path
 
@@ -14,11 +15,6 @@ import pytest
 from markdown_pages import FENCE, OUTPUT, agrees, anchors
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
-
-try:
-    import tomllib
-except ImportError:  # Python 3.10
-    import tomli as tomllib  # type: ignore[no-redef]
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 CLAIMS = tomllib.loads((NOTEBOOKS.parent / "tests" / "notebook_claims.toml").read_text())

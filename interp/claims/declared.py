@@ -23,10 +23,10 @@ undecided or not testable were known; *refuted* where it could not.
 """
 
 import hashlib
-import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -39,11 +39,6 @@ from interp.claims.effects import check_share
 from interp.claims.rules import ORDER, States, Verdict, completions, judge
 from interp.claims.verdicts import states_of
 from interp.errors import InputError, among, suggest
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Chosen = Mapping[str, Bool[np.ndarray, " cell"]]
 """By kind of evidence (``effect``, ``excess``, ``probe``, ``exchange``), the rows that may be shown; under ``absent``,
@@ -172,13 +167,13 @@ def read_claims(path: str | PathLike[str]) -> Declared:
             raise InputError(
                 f"{file.name}: expected one claim a head and task, got several of {each.name} on {each.task!r}"
             )
-    at = _in_utc(datetime.fromtimestamp(written, timezone.utc))
+    at = _in_utc(datetime.fromtimestamp(written, UTC))
     return Declared(tuple(read.values()), thresholds, file.name, hashlib.sha256(content).hexdigest(), at)
 
 
 def _in_utc(time: datetime) -> str:
     """To the second; the order of the texts is that of the times."""
-    return time.astimezone(timezone.utc).isoformat(timespec="seconds")
+    return time.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _claim(where: str, found: Any) -> DeclaredClaim:

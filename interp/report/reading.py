@@ -3,12 +3,11 @@
 What they say of the statistics is what ``interp.claims.claim`` and ``interp.methods.dossier`` do.
 """
 
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
-
-import tomllib
 
 
 @cache

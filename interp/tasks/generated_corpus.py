@@ -12,7 +12,7 @@ is a document.
 """
 
 import re
-import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -55,11 +55,6 @@ def _last(words: tuple[Word, ...], span: Span) -> int:
     """The last word that begins within the span."""
     return max(number for number, word in enumerate(words) if span.start <= word.span.start < span.stop)
 
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _PREFIX = "senses:"
 LEMMAS = ("bank", "run")

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import itertools
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ def test_a_file_is_read_with_its_hash_and_thresholds(tmp_path):
     assert found.thresholds == {"alpha": 0.01, "min_effect": 0.2}
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert found.file == "claims.toml"
-    assert found.written == datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds")
+    assert found.written == datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
     found.check(TASKS, (3, 4))
 
 
