@@ -201,12 +201,6 @@ def despined(ax: Axes, *, left: bool = False) -> None:
     ax.tick_params(labelsize=8)
 
 
-def map_size(n_layers: int, n_heads: int) -> tuple[float, float]:
-    """Inches of a map of heads: room for numbers in the cells of a small one, less for those of a large one."""
-    wide, high = (0.62, 0.55) if n_layers * n_heads <= _MOST_ANNOTATED else (0.28, 0.26)
-    return max(4.2, wide * n_heads + 1.9), max(2.6, high * n_layers + 1.6)
-
-
 def thin_ticks(ax: Axes, most: int = 26) -> None:
     """Name every second, third ... row and column only, where they are too many to be read."""
     for axis in (ax.xaxis, ax.yaxis):

@@ -4,7 +4,6 @@ Each function returns a ``matplotlib.figure.Figure`` of its own; nothing global 
 safe for colour-blind readers; every verdict also has a shape, and what was not measured is hatched, never 0.
 """
 
-from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,7 +16,7 @@ from interp.errors import InputError
 from interp.report import drawing
 from interp.report.drawing import Figure, chosen, diverging, require, short, verdict_marker
 from interp.report.heads_frames import VERDICTS, layer_by_head, shown_names, with_shown_names
-from interp.report.heatmap import SEQUENTIAL, reach
+from interp.report.heatmap import SEQUENTIAL, grid_of_heads, missing, reach
 from interp.report.words import METRICS, UNITS
 
 _LONGEST_TITLE = 48
@@ -65,10 +64,12 @@ def overview(report: Any) -> Figure:
     figure = Figure(figsize=size, dpi=150, layout="compressed")
     axes = figure.subplots(len(panels), len(tasks), squeeze=False, sharex=True, sharey=True)
     for row, (name, tables) in zip(axes, panels.items(), strict=True):
-        colours = _colours(1.0, diverges=name == "effect")
+        diverges = name == "effect"
+        cmap = diverging() if diverges else sns.color_palette(SEQUENTIAL, as_cmap=True)
         for ax, table, task in zip(row, tables, tasks["task"], strict=True):
-            drawing.draw_table(ax, table, **colours, annotate=False, cbar=False)
-            _mark_verdicts(ax, frame, task, height=0.5, scale=min(1.0, cell / _MARKED_CELL))
+            ends: Any = {"vmin": -1.0 if diverges else 0.0, "vmax": 1.0}
+            drawing.draw_table(ax, table, cmap=cmap, **ends, annotate=False, cbar=False)
+            _mark_verdicts(ax, frame, task, min(1.0, cell / _MARKED_CELL))
             ax.set(xlabel="", ylabel="")
         row[0].set_ylabel("layer")
         label = _LABELS[name].format(base=metrics[0] if len(metrics) == 1 else "metric")
@@ -77,7 +78,14 @@ def overview(report: Any) -> Figure:
         above.set_title(title, fontsize=10, parse_math=False)
         below.set_xlabel("head")
     drawing.thin_ticks(axes[0, 0], int(_WIDEST / 0.16))  # all panels share them
-    _legend(figure, frame["verdict"], [table for tables in panels.values() for table in tables], "not testable")
+    labels = [name for name in VERDICTS if name in set(frame["verdict"]) - {"none"}]
+    handles: list[Artist] = [verdict_marker(VERDICTS[name]) for name in labels]
+    if any(table.isna().to_numpy().any() for tables in panels.values() for table in tables):
+        handles.append(drawing.hatching())
+        labels.append("not testable")
+    if handles:
+        fitting = min(3, max(1, int(figure.get_figwidth() / _LEGEND)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=fitting, fontsize=8, frameon=False)
     return figure
 
 
@@ -105,55 +113,24 @@ def heads(report: Any, task: str | None = None, measure: Measure = "effect") -> 
             f"measure: task {which!r} was not probed: it has no feature, or probes were left out; expected one of "
             "'attention', 'effect'"
         )
-    table = layer_by_head(frame, which, _COLUMNS[measured])
-    diverges = measured == "effect"
-    figure, ax = _map(table, _colours(reach(table) if diverges else 1.0, diverges=diverges))
-    # Below the number, where there is one.
-    _mark_verdicts(ax, frame, which, height=0.72 if drawing.is_annotated(table) else 0.5)
+    how: Any = {"palette": "effect" if measured == "effect" else "attention", "reasons": missing("not testable")}
+    how["bound"] = reach(frame["effect"]) if measured == "effect" else 1.0
+    grid = grid_of_heads(frame, which, _COLUMNS[measured], [""] * len(frame), VERDICTS, **how)
     metric, feature = str(frame["metric"].iloc[0]), short(str(frame["feature"].iloc[0]), 30)
     said = _TITLES[measured].format(unit=UNITS.get(metric, metric), feature=feature)
     name = shown_names([str(each) for each in report.tasks["task"]])[which]
-    # A task may be named by a path, where a dollar is no mathematics.
-    ax.set_title(f"{short(name, _LONGEST_TITLE)}\n{said}", fontsize=9, parse_math=False)
-    _legend(figure, frame["verdict"], [table], "not testable")
-    return figure
+    return grid.figure(f"{short(name, _LONGEST_TITLE)}\n{said}", "")
 
 
-def _colours(bound: float, *, diverges: bool) -> dict[str, Any]:
-    """From 0 up, or from 0 as far below as above, to `bound`."""
-    cmap = diverging() if diverges else sns.color_palette(SEQUENTIAL, as_cmap=True)
-    return {"cmap": cmap, "vmin": -bound if diverges else 0.0, "vmax": bound}
-
-
-def _map(table: pd.DataFrame, colours: Mapping[str, Any]) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=drawing.map_size(*table.shape), dpi=150, layout="constrained")
-    ax = figure.subplots()
-    drawing.draw_table(ax, table, **colours, annotate=True, cbar=True)
-    drawing.thin_ticks(ax)
-    return figure, ax
-
-
-def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, *, height: float, scale: float = 1.0) -> None:
-    """Draw each verdict's shape in its cell, `height` of the way down, `scale` as large as where there is room."""
+def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, scale: float) -> None:
+    """Draw each verdict's shape in its cell, `scale` as large as where there is room."""
     verdicts = layer_by_head(frame, task, "verdict").to_numpy()
     for name in set(frame["verdict"]) - {"none"}:
         rows, columns = np.nonzero(verdicts == name)
         if len(rows):
-            mark = verdict_marker(VERDICTS[name], columns + 0.5, rows + height)
+            mark = verdict_marker(VERDICTS[name], columns + 0.5, rows + 0.5)
             mark.set(markersize=scale * mark.get_markersize(), markeredgewidth=scale * mark.get_markeredgewidth())
             ax.add_line(mark)
-
-
-def _legend(figure: Figure, verdicts: Collection[str], tables: Sequence[pd.DataFrame], missing: str) -> None:
-    """Explain, below the panels, the shapes of these verdicts, and the hatching of what the tables miss."""
-    labels = [name for name in VERDICTS if name in set(verdicts) - {"none"}]
-    handles: list[Artist] = [verdict_marker(VERDICTS[name]) for name in labels]
-    if any(table.isna().to_numpy().any() for table in tables):
-        handles.append(drawing.hatching())
-        labels.append(missing)
-    if handles:
-        fitting = min(3, max(1, int(figure.get_figwidth() / _LEGEND)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=fitting, fontsize=8, frameon=False)
 
 
 def head_map(
@@ -185,11 +162,8 @@ def head_map(
         )
     if bound is not None and not bound > 0:
         raise InputError(f"bound: expected a number above 0, got {bound!r}")
-    table = layer_by_head(frame.assign(task="", **{column: numeric}), "", column)
     sizes = numeric[np.isfinite(numeric)].abs()
-    top = bound if bound is not None else float(sizes.max()) if sizes.any() else 1.0
-    figure, ax = _map(table, _colours(top, diverges=bool((numeric < 0).any()) if signed is None else signed))
-    ax.set(xlabel="head", ylabel="layer")
-    drawing.wrapped_title(ax, short(title or column, 200))
-    _legend(figure, (), [table], "not measured")
-    return figure
+    how: Any = {"palette": "effect" if (signed is None and (numeric < 0).any()) or signed else "attention"}
+    how["bound"] = bound if bound is not None else float(sizes.max()) if sizes.any() else 1.0
+    rows = frame.assign(task="", verdict="", **{column: numeric})
+    return grid_of_heads(rows, "", column, [""] * len(rows), {}, **how).figure(short(title or column, 200), "")

@@ -180,7 +180,8 @@ class Grid:
         """As a figure; `label` stands at the bar of the colours."""
         longest = max(len(label_text(name)) for name in self.values.columns)
         n_rows, n_columns = self.values.shape
-        size = (max(4.6, 0.62 * n_columns + 2.4), max(2.8, 0.42 * n_rows + 1.9 + 0.05 * longest))
+        wide, high = (0.62, 0.42) if is_annotated(self.values) else (0.28, 0.26)
+        size = (max(4.6, wide * n_columns + 2.4), max(2.8, high * n_rows + 1.9 + 0.05 * longest))
         figure = Figure(figsize=size, dpi=150, layout="constrained")
         ax = figure.subplots()
         from_0 = self.palette == "attention"

@@ -56,9 +56,10 @@ def shown_in(ax) -> np.ndarray:
 
 def test_page_and_figure_show_the_same_quantity(make_report):
     report, frame = make_report(), make_report().cells
-    ax = heads(report, "agreement", "attention").axes[0]
+    figure = heads(report, "agreement", "attention")
+    ax = figure.axes[0]
     np.testing.assert_array_equal(shown_in(ax), layer_by_head(frame, "agreement", "excess"))
-    assert "less the best" in ax.get_title()
+    assert "less the best" in figure.get_suptitle()
     page = heatmap(frame, "agreement", "excess", "attention")
     texts = [cell.text for _, row in page.rows for cell in row if cell.measured]
     assert texts == [text.get_text() for text in ax.texts]

@@ -35,7 +35,7 @@ def test_a_measure_is_a_column_of_the_report(measure, column):
 def test_a_task_that_is_a_path_is_asked_for_by_it_and_called_by_its_stem():
     report = synthetic_report()
     figure = plots.heads(report, "blimp:données/naïve_accord.jsonl")
-    assert figure.axes[0].get_title().startswith("blimp:naïve_accord\n")
+    assert figure.get_suptitle().startswith("blimp:naïve_accord\n")
 
 
 @pytest.mark.parametrize(
