@@ -17,8 +17,7 @@ from torch import Tensor
 
 from interp.arguments import named_arguments
 from interp.errors import InputError
-from interp.interventions.erase import Erase
-from interp.interventions.replacement import Replacement
+from interp.interventions.replacement import Erase, Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import SITES, Site, require_sites
 

@@ -20,8 +20,7 @@ from torch import Tensor
 from interp.arguments import whole_number
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
-from interp.interventions.erase import Erase
-from interp.interventions.replacement import ALIKE, Later, Means, Patch, Replacement, Resample, Zero
+from interp.interventions.replacement import ALIKE, Erase, Later, Means, Patch, Replacement, Resample, Zero
 from interp.interventions.rows import Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site

@@ -32,8 +32,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from interp.interventions.erase import Eraser
 from interp.interventions.intervention import ROUNDING
+from interp.interventions.replacement import Eraser
 
 ITERATIONS = 1000
 

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable
-from interp.interventions.erase import Erase, Eraser
 from interp.interventions.intervention import heads_at
+from interp.interventions.replacement import Erase, Eraser
 from interp.interventions.rows import example_labels
 from interp.methods.erasure.erasers import Standard, Whitening, fit_probe, inlp, leace, random_subspace
 from interp.methods.erasure.readings import Place, Readings
