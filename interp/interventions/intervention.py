@@ -98,36 +98,32 @@ class Intervention:
         require_sites(model, [self.site], WRITTEN)
 
     def at(self, row: Row) -> tuple[int, ...]:
-        """The positions of `row` that are replaced; raises InputError where it does not have one of them."""
+        """The positions of `row` that are replaced.
+
+        Raises:
+            InputError: It does not have one of them, or something is patched that nothing in the source corresponds to.
+        """
         n = len(row.tokens)
         if self.keys is not None and max(self.keys) >= n:
             raise InputError(f"keys: {row.run.example.text!r} has {n} tokens (0 to {n - 1}), got {self.keys}")
-        if self.positions is None:
-            self._require_correspondence(row, range(n))
-            return tuple(range(n))
-        positions = self.positions if isinstance(self.positions, tuple) else self.positions[row.example]
-        if positions and not 0 <= min(positions) <= max(positions) < n:
+        positions = self.positions[row.example] if isinstance(self.positions, Mapping) else self.positions
+        if positions is None:
+            positions = tuple(range(n))
+        elif positions and not 0 <= min(positions) <= max(positions) < n:
             raise InputError(
                 f"position {max(positions)}: {row.run.example.text!r} has {n} tokens (0 to {n - 1}); choose among these"
             )
-        self._require_correspondence(row, positions)
-        return positions
-
-    def _require_correspondence(self, row: Row, positions: Sequence[int]) -> None:
-        """Refuse to patch what nothing in the other prompt corresponds to."""
         if self.replacement.from_source and any(row.source_positions[each] < 0 for each in positions):
             raise InputError(
                 f"patching {row.run.example.prompt!r} ({len(row.run.prompt)} tokens) from a prompt of another length "
                 f"({len((row.source or row.run).prompt)}): some positions correspond to none there; patch "
                 "by pos, which leaves these out, or leave such items out"
             )
+        return positions
 
     def where(self, batch: Batch) -> Bool[Tensor, "batch pos"]:
         """Which positions of the batch are replaced."""
-        mask = torch.zeros(batch.tokens.shape, dtype=torch.bool)
-        for number, row in enumerate(batch.rows):
-            mask[number, list(self.at(row))] = True
-        return mask.to(batch.tokens.device)
+        return batch.marked(self.at)
 
     def values(self, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """The replacement's values, with all axes of the site, in a shape that broadcasts to its activation's."""

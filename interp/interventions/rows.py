@@ -4,13 +4,14 @@ Rows of one batch are equally long, so no padding is needed and any model that f
 them, whether or not it takes an attention mask.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from interp.errors import InputError
@@ -113,6 +114,13 @@ class Batch:
         if list(index) == list(range(len(self.rows))):
             return self
         return Batch(tuple(self.rows[each] for each in index), self.tokens[list(index)])
+
+    def marked(self, at: Callable[[Row], Iterable[int]]) -> Bool[Tensor, "batch pos"]:
+        """True at some positions of each row."""
+        mask = torch.zeros(self.tokens.shape, dtype=torch.bool)
+        for number, row in enumerate(self.rows):
+            mask[number, list(at(row))] = True
+        return mask.to(self.tokens.device)
 
     def split(self, size: int) -> list["Batch"]:
         """Parts of at most `size` rows."""

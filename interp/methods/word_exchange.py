@@ -27,7 +27,7 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from interp.arguments import named_arguments
@@ -89,7 +89,7 @@ class WordExchange(Patch):
         return {name: torch.cat([each[name] for each in parts]) for name in parts[0]}
 
     def _read(self, batch: Batch) -> Mapping[str, Tensor]:
-        n, there = len(batch.rows), self._at_words(batch)[..., None, None]
+        n, there = len(batch.rows), batch.marked(lambda row: self.words[row.example])[..., None, None]
         found: dict[str, Tensor] = {}
 
         def exchange(old: Float[Tensor, "row pos head d_head"], *, hook: Any) -> Tensor:
@@ -110,13 +110,6 @@ class WordExchange(Patch):
             self.model.run_with_hooks(tokens, fwd_hooks=hooks, **without_logits(self.model))
         require_run(taken, found)
         return found
-
-    def _at_words(self, batch: Batch) -> Bool[Tensor, "batch pos"]:
-        """Where the related words are."""
-        mask = torch.zeros(batch.tokens.shape, dtype=torch.bool)
-        for number, row in enumerate(batch.rows):
-            mask[number, list(self.words[row.example])] = True
-        return mask.to(batch.tokens.device)
 
 
 NO_WORD, NO_OTHER = "no related word in the prompt before the query", "no word counterfactual"
