@@ -9,7 +9,7 @@ hold; floats and booleans are refused.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from errno import ENAMETOOLONG
 from functools import wraps
@@ -130,12 +130,15 @@ def _plain(value: Any) -> Any:
 
 
 def _check_choice(name: str, value: Any, hint: Any) -> None:
-    """Refuse a text that is none of a field's choices."""
+    """Refuse a text, alone or among several, that is none of a field's choices."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    parts += tuple(of for part in parts if get_origin(part) is Sequence for of in get_args(part))
     choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
-    free = str in parts or Any in parts
-    if choices and isinstance(value, str) and value not in choices and not free:
-        raise InputError(f"{name}: {value!r} is unknown; {suggest(value, map(str, choices))}")
+    if not choices or str in parts or Any in parts:
+        return
+    for each in value if isinstance(value, tuple) else (value,):
+        if isinstance(each, str) and each not in choices:
+            raise InputError(f"{name}: {each!r} is unknown; {suggest(each, map(str, choices))}")
 
 
 def _check_share(name: str, value: Any) -> None:
@@ -241,6 +244,12 @@ def as_names(name: str, values: object) -> list[str]:
     if names is None or not all(isinstance(each, str) for each in names):
         raise InputError(f"{name}: expected a name or a list of names, got {shown(values)}")
     return [str(each) for each in names]
+
+
+def require_different(name: str, values: Sequence[object], what: str = "ones") -> None:
+    """Refuse none of something, or one of it twice."""
+    if not values or len(set(values)) < len(values):
+        raise InputError(f"{name}: expected different {what}, at least one, got {values}")
 
 
 def whole_number(name: str, value: object, *, expected: str, least: int = 1, most: int | None = None) -> int:

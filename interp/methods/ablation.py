@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from interp.arguments import as_list, is_whole, named_arguments, numbers_below
+from interp.arguments import as_list, is_whole, named_arguments, numbers_below, require_different
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import check_metric
@@ -167,8 +167,7 @@ def _known_heads(model: Any, heads: object) -> list[Head]:
                 f"head {layer}.{head}: the model has {n_layers} layers (0 to {n_layers - 1}) of {n_heads} heads "
                 f"(0 to {n_heads - 1}); choose one of these"
             )
-    if not pairs or len(set(pairs)) < len(pairs):
-        raise InputError(f"heads: expected different (layer, head) pairs, at least one; got {pairs}")
+    require_different("heads", pairs, "(layer, head) pairs")
     return sorted(pairs)
 
 
@@ -179,9 +178,7 @@ def check_sets(model: Any, sets: Sequence[Sequence[Head]]) -> list[list[Head]]:
     if given is None:
         raise InputError(f"sets: expected sets of (layer, head) pairs, got {sets!r}; give a list such as [[(2, 1)]]")
     checked = [_known_heads(model, each) for each in given]
-    names = [set_name(each) for each in checked]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"sets: expected different sets of heads, at least one; got {', '.join(names) or 'none'}")
+    require_different("sets", [set_name(each) for each in checked], "sets of heads")
     return checked
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from interp.arguments import require_different
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
@@ -224,9 +225,7 @@ def compare_kinds(
 
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:
     """Refuse no task or one twice, and a dossier of another model, without one of the tasks, or of other items."""
-    names = [task.name for task in tasks]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"tasks: expected different tasks, at least one; got {names}")
+    require_different("tasks", [task.name for task in tasks], "tasks")
     made = {each["task"]: each for each in report.provenance["tasks"]}
     ours = model_provenance(model)["model_hash"]
     for task in tasks:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from interp.arguments import whole_number
+from interp.arguments import require_different, whole_number
 from interp.claims.bootstrap import few_clusters
 from interp.claims.declared import Declared, read_claims
 from interp.claims.groups import PARTNER_COLUMNS
@@ -195,8 +195,7 @@ def heads(
         raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
     whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
-    if not given or len({each.name for each in given}) < len(given):
-        raise InputError(f"tasks: expected different tasks, at least one; got {[each.name for each in given]}")
+    require_different("tasks", [each.name for each in given], "tasks")
     declared = None
     if asked.claims is not None:
         declared = _declared(asked, choose_on, siblings)

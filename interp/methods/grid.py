@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar, get_args
 
-from interp.arguments import named_arguments, numbers_below, whole_numbers
+from interp.arguments import named_arguments, numbers_below, require_different, whole_numbers
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
 from interp.interventions.replacement import Patch, Replacement
@@ -35,12 +35,9 @@ class Grid:
             meant = str(self.site).rpartition("hook_")[2]  # TransformerLens' name of the point
             raise InputError(f"no site that can be changed is called {self.site!r}; {suggest(meant, WRITTEN)}")
         for axis in self.by:
-            if axis not in get_args(Axis):
-                raise InputError(f"by: no axis is called {axis!r}; {suggest(str(axis), get_args(Axis))}")
             if SITE_AXIS.get(axis, axis) not in (*SITES[self.site][1], "layer", "pos"):
                 raise InputError(f"by: site {self.site!r} has no {axis}; leave it out, or choose another site")
-        if not self.by or len(set(self.by)) < len(self.by):
-            raise InputError(f"by: expected different axes, at least one, got {self.by}")
+        require_different("by", self.by, "axes")
 
     def sites(self, model: Any) -> list[Site]:
         """The sites, layer by layer."""

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.arguments import as_list
+from interp.arguments import as_list, require_different
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
 from interp.interventions.replacement import Replacement
@@ -226,8 +226,7 @@ def path_patch(
     if listed is None:
         raise InputError(f"paths: expected a list of paths such as [['0.1', '2.3.k']], got {paths!r}")
     parsed = [parse_path(path, model) for path in listed]
-    if not parsed or len(set(parsed)) < len(parsed):
-        raise InputError(f"paths: expected different paths, at least one, got {[list(path) for path in listed]}")
+    require_different("paths", [tuple(node.name for node in path) for path in parsed], "paths")
     if asked.together and asked.mlps == "recomputed":
         _require_heard(parsed)
     runs = Runs(model, parsed, asked.mlps)

@@ -11,7 +11,7 @@ from random_tasks import random_task
 from tiny_models import random_model, word_tokenizer
 
 from interp.errors import InputError
-from interp.methods.erasure.erase import _check_methods, erase
+from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import choose_places, positions_at, task_positions, turns
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example")
@@ -108,8 +108,8 @@ class TestRefused:
             choose_places(HandModel(), "resid_pre", heads=[(0, 0)])
 
     def test_methods(self):
-        with pytest.raises(InputError, match="methods: no way to erase is called 'leaca'; did you mean 'leace'"):
-            _check_methods(["leaca"])
+        with pytest.raises(InputError, match="methods: 'leaca' is unknown; did you mean 'leace'"):
+            unchecked(erase)(HandModel(), hand_task(), "number", methods=["leaca"])
         for methods in ((), ("leace", "leace")):
             with pytest.raises(InputError, match="methods: expected different ones, at least one, got"):
                 erase(HandModel(), hand_task(), "number", methods=methods)

@@ -21,15 +21,6 @@ def model():
     return random_model()
 
 
-def unchecked(**fields):
-    """A grid of what the annotations do not allow, as code without run-time type checks makes it."""
-    grid = object.__new__(Grid)
-    for name, value in ({"layers": None, "heads": None} | fields).items():
-        object.__setattr__(grid, name, value)
-    Grid.__post_init__(grid)
-    return grid
-
-
 class TestRefused:
     def test_sites(self):
         with pytest.raises(
@@ -42,9 +33,9 @@ class TestRefused:
             with pytest.raises(InputError, match=f"no site that can be changed is called '{name}'"):
                 Grid(name, ("layer",))
 
-    def test_axes(self):
-        with pytest.raises(InputError, match="by: no axis is called 'position'"):
-            unchecked(site="z", by=("position",))
+    def test_axes(self, model):
+        with pytest.raises(InputError, match="by: 'position' is unknown; did you mean 'pos'"):
+            interp.patch(model, random_task(0), by=("position",))
         for site, axis in (("resid_pre", "head"), ("z", "neuron"), ("z", "key"), ("mlp_post", "key")):
             with pytest.raises(InputError, match=f"by: site '{site}' has no {axis}; leave it out, or choose another"):
                 Grid(site, (axis,))

@@ -181,7 +181,7 @@ def test_at_least_two_kinds(kinds):
 
 
 def test_unknown_kinds_and_metrics_without_a_share_are_refused():
-    with pytest.raises(InputError, match="replacement 'meen' is unknown; did you mean 'mean'"):
+    with pytest.raises(InputError, match="replacements: 'meen' is unknown; did you mean 'mean'"):
         unchecked(compare_replacements)(HandModel(), varied_task(), replacements=("zero", "meen"))
     with pytest.raises(InputError, match="kl_divergence: effects are judged as shares"):
         compare_replacements(HandModel(), varied_task(), metric="kl_divergence")

@@ -16,13 +16,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import pandas as pd
 
-from interp.arguments import whole_number
+from interp.arguments import as_names, require_different, whole_number
 from interp.claims.claim import Measured, claim
-from interp.errors import InputError, suggest
+from interp.errors import InputError
 from interp.interventions.reference_set import make_replacement, reference_hash
 from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
@@ -32,7 +32,7 @@ from interp.methods.erasure.readability import FITTED_METHODS, fit_erasers, read
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
-from interp.options import EraseMethod, EraseOptions
+from interp.options import EraseOptions
 from interp.result import Result
 from interp.runs.run import Run, as_run
 from interp.tasks.task import Task
@@ -162,9 +162,10 @@ def erase(
         [['leace', 2, 2, 1]]
     """
     asked = EraseOptions.of(options, fields)
-    _check_methods(asked.methods)
+    methods = as_names("methods", asked.methods)
+    require_different("methods", methods)
     draws = whole_number("draws", asked.draws, expected="a whole number of at least 1")
-    methods, at, seed, budget = asked.methods, asked.at, asked.seed, asked.memory_budget
+    at, seed, budget = asked.at, asked.seed, asked.memory_budget
     places = readings.choose_places(model, asked.site, asked.heads, asked.layers)
     tasks = _tasks(model, task, others, asked)
     positions = [readings.task_positions(at, each) for each in tasks]
@@ -197,16 +198,6 @@ def erase(
         "others": [dict(each.provenance) for each in results[1:]],
     }
     return ErasureResult(joined(results, tasks), {**results[0].provenance, **how}, read, results[0].labels[1:])
-
-
-def _check_methods(methods: Sequence[str]) -> None:
-    for method in methods:
-        if method not in get_args(EraseMethod):
-            raise InputError(
-                f"methods: no way to erase is called {method!r}; {suggest(str(method), get_args(EraseMethod))}"
-            )
-    if not methods or len(set(methods)) < len(methods):
-        raise InputError(f"methods: expected different ones, at least one, got {list(methods)}")
 
 
 def _tasks(model: Any, task: Task | str, others: Sequence[Task | str], asked: EraseOptions) -> list[Task]:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.arguments import numbers_below
+from interp.arguments import numbers_below, require_different
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
@@ -175,8 +175,7 @@ def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in SITES:
             raise InputError(f"no site is called {name!r}; {suggest(str(name), SITES)}")
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"site: expected different ones, at least one, got {list(names)}")
+    require_different("site", list(names))
     kinds = {(is_layered(name), "head" in SITES[name][1]) for name in names}
     if len(kinds) > 1:
         raise InputError(
