@@ -174,16 +174,11 @@ def _check_kinds(
 
 def _check_fields(function: Callable[..., Any], signed: Signature, given: Mapping[str, Any]) -> None:
     """Refuse the first field of the options that is of another kind than their class says."""
-    if "options" not in signed.parameters:
-        return
-    kinds = get_args(signed.parameters["options"].annotation) or (signed.parameters["options"].annotation,)
-    options = next((kind for kind in kinds if is_dataclass(kind)), None)
-    if options is None:
-        return
+    kind = signed.parameters["options"].annotation if "options" in signed.parameters else None
+    options = next((each for each in (*get_args(kind), kind) if is_dataclass(each)), None)
+    hints = {} if options is None else get_type_hints(options)
     asked = given.get("options")
-    values = {each.name: getattr(asked, each.name) for each in fields(options)} if is_dataclass(asked) else {}
-    hints = get_type_hints(options)
-    for name, value in {**values, **given.get("fields", {})}.items():
+    for name, value in {**(vars(asked) if is_dataclass(asked) else {}), **given.get("fields", {})}.items():
         if name in hints and not _is_of_kind(value, hints[name]):
             _refuse(name, hints[name], value, function)
 

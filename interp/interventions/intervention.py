@@ -245,10 +245,8 @@ class Statuses:
             differs = lambda row: any(changed_positions(interventions, row, causal=self._causal))  # noqa: E731
             moved &= self._by_example(("moves", *places), differs)
         reached = np.any([self._reached(each) for each in interventions], axis=0)
-        from_another_run = any(
-            each.replacement.from_source or each.replacement.kind == "resample" for each in interventions
-        )
-        unmoved = "identical input" if from_another_run else "no-op"
+        made = [each.replacement for each in interventions]
+        unmoved = "identical input" if any(each.from_source or each.kind == "resample" for each in made) else "no-op"
         status = np.select(
             [~present, fired == 0, ~moved, ~reached], [ABSENT, "no-op", unmoved, "unreachable"], "changed"
         )
@@ -274,23 +272,22 @@ def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -
     """
     seen: dict[bytes, tuple[object, ...]] = {}
     for label, cell in frame.groupby(list(labels), sort=False):
+        said = ""
         if (cell["status"] == "no-op").all():
-            warnings.warn(
+            said = (
                 f"{_name(labels, label)}: the intervention changed nothing on any example (it acted "
-                f"{int(cell['fired'].sum())} times); a dead component, or a replacement equal to what it writes",
-                RuntimeWarning,
-                stacklevel=4,
+                f"{int(cell['fired'].sum())} times); a dead component, or a replacement equal to what it writes"
             )
         elif twins and {"head", "heads"} & set(labels) and (cell["status"] == "changed").any():
             twin = seen.setdefault(cell["value"].to_numpy().tobytes(), label)
             values = zip(labels, twin, label, strict=True)
             if any(one != other for name, one, other in values if name in ("layer", "head", "heads")):
-                warnings.warn(
-                    f"{_name(labels, twin)} and {_name(labels, label)} give bit-identical results although both "
-                    "changed; do their interventions reach the metric?",
-                    RuntimeWarning,
-                    stacklevel=4,
+                both = f"{_name(labels, twin)} and {_name(labels, label)}"
+                said = (
+                    f"{both} give bit-identical results although both changed; do their interventions reach the metric?"
                 )
+        if said:
+            warnings.warn(said, RuntimeWarning, stacklevel=4)
 
 
 def _name(labels: Sequence[str], label: tuple[object, ...]) -> str:

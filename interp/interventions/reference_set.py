@@ -47,12 +47,9 @@ def reference_rows(task: Task) -> list[Row]:
     rows: list[Row] = []
     for fold in sorted({unit.fold for unit in task.units}):
         if fold >= len(task.references) or not task.references[fold]:
-            alone = task.references and len(task.units) == 1  # units serve each other
-            missing = (
-                "a single unit, so no other to take values from"
-                if alone
-                else f"no reference examples for its fold {fold}"
-            )
+            missing = f"no reference examples for its fold {fold}"
+            if task.references and len(task.units) == 1:  # units serve each other
+                missing = "a single unit, so no other to take values from"
             raise InputError(
                 f"task {task.name!r} has {missing}",
                 "use zero ablation (replacement='zero')",
@@ -194,10 +191,9 @@ def make_replacement(
 
     if kind == "template_mean":
         known = set(map(ALIKE[kind], references))
-        for row in rows:
-            if ALIKE[kind](row) not in known:
-                said = f"no reference example has the template {row.template!r} of {row.encoded.example.text!r}"
-                raise InputError(f"template mean: {said}", *ways)
+        if alone := [row for row in rows if ALIKE[kind](row) not in known]:
+            said = f"the template {alone[0].template!r} of {alone[0].encoded.example.text!r}"
+            raise InputError(f"template mean: no reference example has {said}", *ways)
     if kind == "positional_mean":
         check_aligned(rows, references, ways)
     if kind in ALIKE:

@@ -32,7 +32,7 @@ from interp.interventions.metrics import Answers, as_numbers
 from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, batches, task_rows
 from interp.interventions.sweep import Progress
-from interp.methods.ablation import Component, as_replacement, check_heads, choose_components, measure, sites_of
+from interp.methods.ablation import Component, as_replacement, choose_components, measure, sites_of
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.model.loading.bridge import require_ours
@@ -195,7 +195,7 @@ def self_repair(
     require_ours(model, "self_repair")  # whose last LayerNorm is known
     asked = SelfRepairOptions.of(options, fields)
     check_share("min_effect", asked.min_effect)
-    chosen = choose_components(model, heads=check_heads(model, asked.heads))
+    chosen = choose_components(model, heads=asked.heads)
     given = as_predicted(task, model, n=asked.n, seed=asked.seed)
     replacement = as_replacement(asked.replacement, model, given, asked, sites_of(chosen))
     direct = direct_effects(model, given, chosen, replacement, asked.memory_budget)

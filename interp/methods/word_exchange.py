@@ -32,11 +32,10 @@ from torch import Tensor
 
 from interp.arguments import named_arguments
 from interp.errors import InputError
-from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.replacement import Patch
 from interp.interventions.rows import Batch, Row
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import check_heads, measure
+from interp.methods.ablation import choose_components, measure, sites_of
 from interp.methods.attention_baselines import is_in_the_prompt
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
@@ -156,17 +155,13 @@ def exchange_word(
         [[2, 2]]
     """
     asked = ExchangeOptions.of(options, fields)
-    chosen = check_heads(model, asked.heads)
+    chosen = choose_components(model, heads=asked.heads)
     given = against_other_words(as_predicted(task, model, n=asked.n, seed=asked.seed))
     if not given.units or not shows_keys_and_values(model):
         return None
     words = {number: each.related for number, each in enumerate(given.examples)}
-    sites = {layer: Site("z", layer) for layer, _ in chosen}
-    exchange = WordExchange(model, tuple(sites.values()), words=words)
-    cells = [
-        Cell({"layer": layer, "head": head}, (Intervention(sites[layer], exchange, heads=(head,)),))
-        for layer, head in chosen
-    ]
+    exchange = WordExchange(model, tuple(sites_of(chosen)), words=words)
+    cells = [each.cell(exchange) for each in chosen]
     result = measure(model, given, cells, asked, progress=progress, run=run, direction="word")
     return result.with_provenance(dropped=dict(given.dropped))
 
