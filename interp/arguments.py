@@ -17,19 +17,7 @@ from inspect import Parameter, Signature, formatannotation, signature
 from numbers import Integral
 from operator import index
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    Literal,
-    NoReturn,
-    ParamSpec,
-    Self,
-    TypeGuard,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Literal, ParamSpec, Self, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from interp.errors import InputError, InterpError, shown, suggest
 
@@ -158,7 +146,7 @@ def _check_kinds(
         parameter = signed.parameters[name]
         several = parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
         if not several and not _is_of_kind(value, parameter.annotation):
-            _refuse(name, parameter.annotation, value, function)
+            raise _refused(name, parameter.annotation, value, function)
         if name == "model" and not hasattr(value, "cfg"):  # of any class that follows TransformerLens' protocol
             raise InputError(
                 f"model: expected a model, got {shown(value)}; interp.load_model makes one of a transformers module"
@@ -180,11 +168,11 @@ def _check_fields(function: Callable[..., Any], signed: Signature, given: Mappin
     asked = given.get("options")
     for name, value in {**(vars(asked) if is_dataclass(asked) else {}), **given.get("fields", {})}.items():
         if name in hints and not _is_of_kind(value, hints[name]):
-            _refuse(name, hints[name], value, function)
+            raise _refused(name, hints[name], value, function)
 
 
-def _refuse(name: str, kind: Any, value: Any, function: Callable[..., Any]) -> NoReturn:
-    raise InputError(
+def _refused(name: str, kind: Any, value: Any, function: Callable[..., Any]) -> InputError:
+    return InputError(
         f"{name}: expected {_named(kind)}, got {shown(value)}; see help({function.__module__}.{function.__qualname__})"
     )
 

@@ -28,16 +28,7 @@ from torch import Tensor, nn
 from interp.errors import InputError
 from interp.interventions.engine.plan import budget_of
 from interp.interventions.intervention import Intervention, squared_change
-from interp.interventions.metrics import (
-    UNCHANGED,
-    AnswerLogits,
-    Answers,
-    CellScores,
-    Measured,
-    RowScores,
-    Scores,
-    score,
-)
+from interp.interventions.metrics import UNCHANGED, Answers, CellScores, Measured, ReadLogits, RowScores, Scores, score
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.transformer import HookedTransformer
 from interp.options import MetricName
@@ -59,7 +50,7 @@ class _Run:
         self._answers = Answers.of(metric, batch)
         self._base_log_p: Float[Tensor, "batch d_vocab"] | None = None  # what a KL divergence compares with
 
-    def _logits(self, tokens: Tokens, hooks: Hooks | None = None) -> AnswerLogits:
+    def _logits(self, tokens: Tokens, hooks: Hooks | None = None) -> ReadLogits:
         """The logits at the answers' positions, in at least 32-bit floats; of our own model no others are computed."""
         # A source may be longer or shorter than the run; both end alike.
         positions, longer = self._answers.positions, tokens.shape[1] - self._batch.length
@@ -72,7 +63,7 @@ class _Run:
             logits = self._model.run_with_hooks(tokens, fwd_hooks=hooks or [])[:, at]
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
-    def _score(self, logits: AnswerLogits) -> Scores:
+    def _score(self, logits: ReadLogits) -> Scores:
         return score(self._metric, logits, self._answers, self._base_log_p)
 
 

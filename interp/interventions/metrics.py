@@ -27,7 +27,7 @@ from interp.errors import InputError, suggest
 from interp.interventions.rows import Batch, Row
 from interp.options import MetricName
 
-AnswerLogits = Float[Tensor, "batch answer_pos d_vocab"]
+ReadLogits = Float[Tensor, "batch answer_pos d_vocab"]
 Squares = Float[np.ndarray, " row"]
 Fired = Int[np.ndarray, " row"]
 
@@ -80,10 +80,7 @@ def check_metric(metric: str) -> None:
 
 
 def score(
-    metric: MetricName,
-    logits: AnswerLogits,
-    answers: Answers,
-    base: Float[Tensor, "batch d_vocab"] | None = None,
+    metric: MetricName, logits: ReadLogits, answers: Answers, base: Float[Tensor, "batch d_vocab"] | None = None
 ) -> Scores:
     """Score the logits at the answers' positions, in at least 32-bit floats, whatever the model's.
 

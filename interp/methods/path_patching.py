@@ -264,8 +264,4 @@ def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
     if together:
         return {"sender": " + ".join(dict.fromkeys(path[0].name for path in paths)), "via": "", "receiver": "all"}
     (path,) = paths
-    return {
-        "sender": path[0].name,
-        "via": " > ".join(node.name for node in path[1:-1]),
-        "receiver": path[-1].name,
-    }
+    return {"sender": path[0].name, "via": " > ".join(node.name for node in path[1:-1]), "receiver": path[-1].name}

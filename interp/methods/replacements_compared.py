@@ -27,13 +27,7 @@ from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_mean
 from interp.errors import InputError
 from interp.interventions.reference_set import reference_hash
 from interp.interventions.sweep import Cell, Progress
-from interp.methods.ablation import (
-    as_measured,
-    as_replacement,
-    choose_components,
-    measure,
-    sites_of,
-)
+from interp.methods.ablation import as_measured, as_replacement, choose_components, measure, sites_of
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.options import CompareOptions, ReplacementName
