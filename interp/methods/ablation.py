@@ -99,13 +99,12 @@ def choose_components(
             f"mlps and neurons; got components={components!r}; leave the others out"
         )
     if sets is not None:
-        return [_head_set(each) for each in check_sets(model, sets)]
-    if heads is not None:
-        return [_head(each) for each in check_heads(model, heads)]
+        return [_of_heads({"heads": set_name(each)}, each) for each in check_sets(model, sets)]
     n, wanted = model.cfg.n_layers, "expected different layers, at least one; "
     chosen = list(range(n)) if layers is None else sorted(numbers_below(n, "layers", layers, expected=wanted))
     if components == "heads":
-        return [_head((layer, head)) for layer in chosen for head in range(model.cfg.n_heads)]
+        single = [each for each in check_heads(model, heads) if each[0] in chosen]
+        return [_of_heads({"layer": layer, "head": head}, [(layer, head)]) for layer, head in single]
     if getattr(model.cfg, "d_mlp", None) == 0:
         raise InputError(
             f"components: expected 'heads', since the model is of attention alone, got {components!r}; leave it out"
@@ -187,16 +186,11 @@ def _is_pair(given: object) -> TypeGuard[Head]:
     return pair is not None and len(pair) == 2 and all(map(is_whole, pair))
 
 
-def _head(head: Head) -> Component:
-    return Component({"layer": head[0], "head": head[1]}, (Part(Site("z", head[0]), heads=(head[1],)),))
-
-
-def _head_set(heads: Sequence[Head]) -> Component:
+def _of_heads(labels: Mapping[str, Hashable], heads: Sequence[Head]) -> Component:
     by_layer: dict[int, tuple[int, ...]] = {}
     for layer, head in heads:
         by_layer[layer] = (*by_layer.get(layer, ()), head)
-    parts = tuple(Part(Site("z", layer), heads=chosen) for layer, chosen in by_layer.items())
-    return Component({"heads": set_name(heads)}, parts)
+    return Component(labels, tuple(Part(Site("z", layer), heads=chosen) for layer, chosen in by_layer.items()))
 
 
 @documented

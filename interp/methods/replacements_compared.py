@@ -161,12 +161,10 @@ def compare_replacements(
 def _checked(replacements: Any) -> tuple[ReplacementName, ...]:
     if replacements is None:
         return REPLACEMENTS
-    names: tuple[Any, ...] = tuple(as_names("replacements", replacements))
+    names: list[Any] = as_names("replacements", replacements)
     if len(names) < 2 or len(set(names)) < len(names):
-        raise InputError(
-            f"replacements: expected different replacements, at least two, got {list(names)}; with one, ablate"
-        )
-    return names
+        raise InputError(f"replacements: expected different replacements, at least two, got {names}; with one, ablate")
+    return tuple(names)
 
 
 def _ranks_alike(by: Callable[..., Any], one: Float[np.ndarray, " cell"], other: Float[np.ndarray, " cell"]) -> float:
