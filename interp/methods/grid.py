@@ -51,21 +51,20 @@ class Grid:
         self, model: Any, replacement: Replacement, positions: Sequence[tuple[Hashable, Positions]], n_keys: int = 0
     ) -> list[Cell]:
         """One cell for every choice; `positions` are as of ``label_positions``, of `n_keys` that are attended to."""
-        axes: dict[str, list[tuple[Hashable, Any]]] = {
-            "layer": [(site.layer, site) for site in self.sites(model)],
-            "head": [(head, (head,)) for head in range(heads_at(self.site, model))],
-            "pos": list(positions),
-            "key": [(key, (key,)) for key in range(n_keys)],
-            "neuron": [(each, (each,)) for each in range(model.cfg.d_mlp)] if "neuron" in self.by else [],
+        everywhere = self.sites(model)
+        axes: dict[str, tuple[str, list[tuple[Hashable, Any]]]] = {
+            "layer": ("sites", [(site.layer, [site]) for site in everywhere]),
+            "head": ("heads", [(head, (head,)) for head in range(heads_at(self.site, model))]),
+            "pos": ("positions", list(positions)),
+            "key": ("keys", [(key, (key,)) for key in range(n_keys)]),
+            "neuron": ("units", [(each, (each,)) for each in range(model.cfg.d_mlp)] if "neuron" in self.by else []),
         }
-        arguments = {"head": "heads", "pos": "positions", "key": "keys", "neuron": "units"}
         cells = []
-        for choice in product(*(axes[axis] for axis in self.by)):
+        for choice in product(*(axes[axis][1] for axis in self.by)):
             labels: dict[str, Hashable] = {axis: label for axis, (label, _) in zip(self.by, choice, strict=True)}
-            chosen = {axis: value for axis, (_, value) in zip(self.by, choice, strict=True)}
-            sites = [chosen.pop("layer")] if "layer" in chosen else self.sites(model)
-            rest: dict[str, Any] = {arguments[axis]: value for axis, value in chosen.items()}
-            cells.append(Cell(labels, tuple(Intervention(site, replacement, **rest) for site in sites)))
+            chosen = {axes[axis][0]: value for axis, (_, value) in zip(self.by, choice, strict=True)}
+            sites = chosen.pop("sites", everywhere)
+            cells.append(Cell(labels, tuple(Intervention(site, replacement, **chosen) for site in sites)))
         return cells
 
 

@@ -7,7 +7,7 @@ queries, keys or values are made from), ``mlp.2`` and ``logits`` read.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from interp.arguments import as_list, named_arguments
@@ -118,7 +118,7 @@ def paths_to(model: Any, receiver: str) -> list[list[str]]:
         raise InputError(
             f"receiver: expected one node, such as '1.2.q', got {receiver!r:.80}; add up the lists of several"
         )
-    senders = ["embed", *_heads(model), *_mlps(model)]
+    senders = ["embed", *map(head_name, check_heads(model, None)), *_mlps(model)]
     reads_at = Node.parse(receiver, model).reads_at
     return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]
 
@@ -127,18 +127,12 @@ def paths_to(model: Any, receiver: str) -> list[list[str]]:
 def paths_from(model: Any, sender: str) -> list[list[str]]:
     """The direct paths from `sender`, to everything that reads after it writes."""
     heads = [
-        f"{layer}.{head}.{reads}"
-        for layer in range(model.cfg.n_layers)
-        for head in range(model.cfg.n_heads)
-        for reads in "qkv"
-        if head < heads_at(f"{reads}_input", model)
+        f"{head_name(each)}.{reads}"
+        for each, reads in product(check_heads(model, None), "qkv")
+        if each[1] < heads_at(f"{reads}_input", model)
     ]
     receivers = [*heads, *_mlps(model), "logits"]
     return [[sender, name] for name in receivers if [sender, name] in paths_to(model, name)]
-
-
-def _heads(model: Any) -> list[str]:
-    return [head_name(each) for each in check_heads(model, None)]
 
 
 def _mlps(model: Any) -> list[str]:
