@@ -82,7 +82,7 @@ def test_an_axis_that_is_none_is_one_line():
     command = [sys.executable, "-m", "interp", "patch", "--task", "ioi", "--n", "4", "--by", "layer,nonsense"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr.startswith("error: by: no axis is called 'nonsense'; known are 'layer', 'head'")
+    assert result.stderr.startswith("error: by: 'nonsense' is unknown; known are 'layer', 'head'")
 
 
 def test_an_interrupt_keeps_what_is_complete(run, monkeypatch, tmp_path):
