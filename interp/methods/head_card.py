@@ -244,15 +244,11 @@ def head_cards(
         earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
         by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
         jobs = [(model, task, own, report, max_units) for task, own in by_task if own]
-        found: dict[int, dict[Head, Parts]] = {}
-        for number, parts in spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor):
-            found[number] = parts
-            if progress is not None:
-                progress(len(found), len(jobs))
+        found = spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor, progress)
         cards = []
         for head in _heads_of(earned):
-            numbers = [number for number in range(len(jobs)) if head in found[number]]
-            measured, own = [jobs[number][1] for number in numbers], [found[number][head] for number in numbers]
+            measured = [task for (_, task, *_), parts in zip(jobs, found, strict=True) if head in parts]
+            own = [parts[head] for parts in found if head in parts]
             cards.append(replace(_card(model, head, report, max_units, measured, own), back=BACK))
         return cards
 
