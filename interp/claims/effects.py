@@ -6,7 +6,6 @@
 """
 
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -73,21 +72,13 @@ def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: i
     return cluster_bootstrap(UnitTable.from_frame(frame, column, by=by), seed=seed).low > chance
 
 
-def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
-    """Refuse a share outside 0 and 1, and a KL divergence, which is 0 for the base run."""
-    check_share("min_effect", minimum_effect)
-    check_share("alpha", alpha)
+def check_judged(metric: str) -> None:
+    """Refuse a KL divergence, which is 0 for the base run."""
     if metric == "kl_divergence":
         raise InputError(
             "kl_divergence: effects are judged as shares of the base run's metric, and that is 0 here; choose another "
             "metric, or read the divergences themselves with ablate(metric='kl_divergence')"
         )
-
-
-def check_share(name: str, value: object) -> None:
-    """Refuse a `value` that is not between 0 and 1, with an ``InputError``."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise InputError(f"{name}: expected a share between 0 and 1, got {value!r}")
 
 
 def means_of(frame: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:

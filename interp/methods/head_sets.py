@@ -115,7 +115,7 @@ def pairwise(
     if len(chosen) < 2:
         raise InputError(f"heads: a pair needs two, got {', '.join(map(head_name, chosen))}; give more, or ablate")
     given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
-    check_judged(asked.metric or given.metric, asked.min_effect, asked.alpha)
+    check_judged(asked.metric or given.metric)
     pairs = list(combinations(chosen, 2))
     both = AblateOptions(sets=[*((head,) for head in chosen), *pairs], **_shared(asked))
     result = ablate(model, given, both, progress=progress, run=run)
