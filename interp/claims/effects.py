@@ -79,10 +79,3 @@ def check_judged(metric: str) -> None:
             "kl_divergence: effects are judged as shares of the base run's metric, and that is 0 here; choose another "
             "metric, or read the divergences themselves with ablate(metric='kl_divergence')"
         )
-
-
-def means_of(frame: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
-    """The means of other columns over balanced units, one row per cell as in ``conclusions``."""
-    tables = {name: UnitTable.from_frame(frame, name, by=by) for name in columns}
-    cells = next(iter(tables.values())).cells
-    return pd.DataFrame({name: estimates(table) for name, table in tables.items()}, index=cells).reset_index()

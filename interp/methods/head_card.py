@@ -157,7 +157,8 @@ def head_card(
     asked = CardOptions.of(options, fields)
     chosen = as_head(model, head)
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
-    kept, about, max_units = as_run(run), model_provenance(model), _units(asked.max_units)
+    kept, about = as_run(run), model_provenance(model)
+    max_units = whole_number("max_units", asked.max_units, expected="a number of units, at least 1")
 
     def gathering() -> HeadCard:
         n_parts = len(given) + (report is None)
@@ -179,10 +180,6 @@ def head_card(
         return _request(model, about, given, report, {**asked.asked(), "claims": claims, "head": head_name(chosen)})
 
     return with_left_out(answered(kept, request, about, HeadCard, gathering), left_out)
-
-
-def _units(max_units: object) -> int:
-    return whole_number("max_units", max_units, expected="a number of units, at least 1")
 
 
 def _request(
@@ -237,7 +234,8 @@ def head_cards(
     """
     tasks = those_in(report, tasks)
     card_parts.check_report(report, model, tasks)
-    kept, about, max_units = as_run(run), model_provenance(model), _units(max_units)
+    kept, about = as_run(run), model_provenance(model)
+    max_units = whole_number("max_units", max_units, expected="a number of units, at least 1")
 
     def gathering() -> list[HeadCard]:
         verdicts = report.summary()
