@@ -51,14 +51,13 @@ def conclusions(
 
 
 def against_base(frame: pd.DataFrame, column: str, by: Sequence[str], share: float) -> Measured:
-    """The effects in `column` of cells named by the columns `by`, with ``share_of`` their ``base`` as the minimum."""
+    """The effects in `column` of cells named by the columns `by`.
+
+    The minimum is a `share` of their ``base``, unit by unit, with the sign that makes its mean positive.
+    """
     base = UnitTable.from_frame(frame, "base", by=by)
-    return Measured(UnitTable.from_frame(frame, column, by=by), share_of(base, share))
-
-
-def share_of(base: UnitTable, share: float) -> UnitTable:
-    """A share of the base run's metric, unit by unit, with the sign that makes its mean positive."""
-    return base.with_values(share * np.sign(estimates(base)) * base.values)
+    minimum = base.with_values(share * np.sign(estimates(base)) * base.values)
+    return Measured(UnitTable.from_frame(frame, column, by=by), minimum)
 
 
 def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: int) -> Bool[np.ndarray, " cell"]:
