@@ -75,6 +75,8 @@ class Options:
         InputError: A field has a value that it cannot have.
     """
 
+    ends = False  # whether a share may be 0, or 1
+
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self)).items():
             value = _frozen(getattr(self, name))
@@ -82,7 +84,7 @@ class Options:
             if name == "seed":
                 value = whole_seed(value)
             if name == "alpha" or (name.startswith("min_") and hint is float):
-                _check_share(name, value)
+                check_share(name, value, ends=self.ends)
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -129,9 +131,12 @@ def _check_choice(name: str, value: Any, hint: Any) -> None:
             raise InputError(f"{name}: {each!r} is unknown; {suggest(each, map(str, choices))}")
 
 
-def _check_share(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InputError(f"{name}: expected a number from 0 to 1, got {shown(value)}")
+def check_share(name: str, value: Any, *, ends: bool = False) -> None:
+    """Refuse what is no number between 0 and 1, with an ``InputError``; the two themselves, too, without `ends`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1 or (value in (0, 1) and not ends):
+        expected = "a number from 0 to 1" if ends else "a share between 0 and 1"
+        raise InputError(f"{name}: expected {expected}, got {shown(value)}")
 
 
 def _check_kinds(

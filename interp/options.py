@@ -277,9 +277,6 @@ class AttendOptions(VerdictOptions):
         unknown = [each for each in self.exclude if each not in get_args(Excluded)]
         if unknown:
             raise InputError(f"exclude: expected some of {', '.join(get_args(Excluded))}, got {shown(unknown)}")
-        for name in ("min_effect", "alpha"):
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name}: expected a number between 0 and 1, got {getattr(self, name)}")
         if self.max_window < 2:
             raise InputError(f"max_window: expected 2 tokens at least, got {self.max_window}")
 
@@ -371,6 +368,7 @@ class HeadsOptions(Options):
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
     """
 
+    ends = True
     n: int | None = None
     seed: int = 0
     draws: int = 1

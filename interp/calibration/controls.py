@@ -257,13 +257,9 @@ def tagged_at(encoded: EncodedExample, chosen: str) -> EncodedExample:
         wrong=encoded.example.right,
         word_counterfactuals=(),
     )
-    turned: dict[str, Any] = {
-        "example": example,
-        "prompt": tuple(prompt),
-        "right": encoded.wrong,
-        "wrong": encoded.right,
-    }
-    return replace(tagged, word_counterfactual=replace(tagged, **turned, word_counterfactual=None))
+    answers: dict[str, Any] = {"right": encoded.wrong, "wrong": encoded.right}
+    other = replace(tagged, example=example, prompt=tuple(prompt), **answers, word_counterfactual=None)
+    return replace(tagged, word_counterfactual=other)
 
 
 def at_attractors(task: Task) -> Task:

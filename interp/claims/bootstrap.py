@@ -125,8 +125,7 @@ def _of_means(table: Table) -> Contributions:
     weight = np.divide(1.0, by_template, out=np.zeros_like(by_template), where=by_template > 0)
     weight /= np.maximum((by_template > 0).sum(axis=0), 1)  # of a unit, in the mean over templates
     values = _deviations(sums, counts, weight)
-    layouts = balanced_layouts(table) if isinstance(table, UnitTable) else None
-    if layouts is not None and isinstance(table, UnitTable):
+    if isinstance(table, UnitTable) and (layouts := balanced_layouts(table)) is not None:
         template = np.zeros(layouts.max() + 1, dtype=int)
         template[layouts] = numbered(table.strata)
         within = _deviations(*cluster_sums(table, layouts), weight[template])

@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool
 
-from interp.claims.effects import check_share
+from interp.arguments import check_share
 from interp.claims.rules import ORDER, States, Verdict, completions, judge
 from interp.claims.verdicts import states_of
 from interp.errors import InputError, among, suggest

@@ -6,7 +6,6 @@
 """
 
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -52,14 +51,13 @@ def conclusions(
 
 
 def against_base(frame: pd.DataFrame, column: str, by: Sequence[str], share: float) -> Measured:
-    """The effects in `column` of cells named by the columns `by`, with ``share_of`` their ``base`` as the minimum."""
+    """The effects in `column` of cells named by the columns `by`.
+
+    The minimum is a `share` of their ``base``, unit by unit, with the sign that makes its mean positive.
+    """
     base = UnitTable.from_frame(frame, "base", by=by)
-    return Measured(UnitTable.from_frame(frame, column, by=by), share_of(base, share))
-
-
-def share_of(base: UnitTable, share: float) -> UnitTable:
-    """A share of the base run's metric, unit by unit, with the sign that makes its mean positive."""
-    return base.with_values(share * np.sign(estimates(base)) * base.values)
+    minimum = base.with_values(share * np.sign(estimates(base)) * base.values)
+    return Measured(UnitTable.from_frame(frame, column, by=by), minimum)
 
 
 def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: int) -> Bool[np.ndarray, " cell"]:
@@ -73,25 +71,10 @@ def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: i
     return cluster_bootstrap(UnitTable.from_frame(frame, column, by=by), seed=seed).low > chance
 
 
-def check_judged(metric: str, minimum_effect: float, alpha: float) -> None:
-    """Refuse a share outside 0 and 1, and a KL divergence, which is 0 for the base run."""
-    check_share("min_effect", minimum_effect)
-    check_share("alpha", alpha)
+def check_judged(metric: str) -> None:
+    """Refuse a KL divergence, which is 0 for the base run."""
     if metric == "kl_divergence":
         raise InputError(
             "kl_divergence: effects are judged as shares of the base run's metric, and that is 0 here; choose another "
             "metric, or read the divergences themselves with ablate(metric='kl_divergence')"
         )
-
-
-def check_share(name: str, value: object) -> None:
-    """Refuse a `value` that is not between 0 and 1, with an ``InputError``."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise InputError(f"{name}: expected a share between 0 and 1, got {value!r}")
-
-
-def means_of(frame: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
-    """The means of other columns over balanced units, one row per cell as in ``conclusions``."""
-    tables = {name: UnitTable.from_frame(frame, name, by=by) for name in columns}
-    cells = next(iter(tables.values())).cells
-    return pd.DataFrame({name: estimates(table) for name, table in tables.items()}, index=cells).reset_index()

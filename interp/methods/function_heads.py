@@ -11,7 +11,7 @@ Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits"; Olsso
 and Induction Heads".
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from interp.methods.attention_maps import run_patterns
 from interp.model.devices import documented, place_of
 from interp.model.positions import looks_back_only
 from interp.model.provenance import model_provenance
-from interp.residual.collecting import TOKENS_AT_ONCE
+from interp.residual.collecting import batched
 from interp.result import Result
 from interp.shapes import Pattern, Tokens
 from interp.special_tokens import special_around
@@ -94,7 +94,7 @@ def function_heads(
     shape = (model.cfg.n_layers, model.cfg.n_heads)
     sums = np.zeros((len(given), len(FUNCTIONS), *shape))
     counts, chances = np.zeros((len(given), len(FUNCTIONS))), np.zeros((len(given), len(FUNCTIONS)))
-    for numbers in _of_equal_length(given):
+    for numbers in batched(range(len(given)), given.__getitem__):
         tokens = torch.tensor([given[number] for number in numbers], device=place_of(model)[0])
         masks = function_masks(tokens)
         length = tokens.shape[1]
@@ -186,16 +186,6 @@ def _tabulate(
         )
     )
     return FunctionHeads(examples, how, pd.DataFrame(columns, index=cells).reset_index())
-
-
-def _of_equal_length(rows: Sequence[Sequence[int]]) -> Iterable[list[int]]:
-    """The numbers of rows of equal length, in batches."""
-    by_length: dict[int, list[int]] = {}
-    for number, row in enumerate(rows):
-        by_length.setdefault(len(row), []).append(number)
-    for length, numbers in sorted(by_length.items()):
-        size = max(1, TOKENS_AT_ONCE // length)
-        yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
 
 
 def _check(model: Any, rows: Sequence[Sequence[int]]) -> None:

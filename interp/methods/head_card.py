@@ -157,7 +157,8 @@ def head_card(
     asked = CardOptions.of(options, fields)
     chosen = as_head(model, head)
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
-    kept, about, max_units = as_run(run), model_provenance(model), _units(asked.max_units)
+    kept, about = as_run(run), model_provenance(model)
+    max_units = whole_number("max_units", asked.max_units, expected="a number of units, at least 1")
 
     def gathering() -> HeadCard:
         n_parts = len(given) + (report is None)
@@ -179,10 +180,6 @@ def head_card(
         return _request(model, about, given, report, {**asked.asked(), "claims": claims, "head": head_name(chosen)})
 
     return with_left_out(answered(kept, request, about, HeadCard, gathering), left_out)
-
-
-def _units(max_units: object) -> int:
-    return whole_number("max_units", max_units, expected="a number of units, at least 1")
 
 
 def _request(
@@ -237,22 +234,19 @@ def head_cards(
     """
     tasks = those_in(report, tasks)
     card_parts.check_report(report, model, tasks)
-    kept, about, max_units = as_run(run), model_provenance(model), _units(max_units)
+    kept, about = as_run(run), model_provenance(model)
+    max_units = whole_number("max_units", max_units, expected="a number of units, at least 1")
 
     def gathering() -> list[HeadCard]:
         verdicts = report.summary()
         earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
         by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
         jobs = [(model, task, own, report, max_units) for task, own in by_task if own]
-        found: dict[int, dict[Head, Parts]] = {}
-        for number, parts in spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor):
-            found[number] = parts
-            if progress is not None:
-                progress(len(found), len(jobs))
+        found = spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor, progress)
         cards = []
         for head in _heads_of(earned):
-            numbers = [number for number in range(len(jobs)) if head in found[number]]
-            measured, own = [jobs[number][1] for number in numbers], [found[number][head] for number in numbers]
+            measured = [task for (_, task, *_), parts in zip(jobs, found, strict=True) if head in parts]
+            own = [parts[head] for parts in found if head in parts]
             cards.append(replace(_card(model, head, report, max_units, measured, own), back=BACK))
         return cards
 

@@ -28,8 +28,8 @@ import pandas as pd
 
 from interp.arguments import whole_number
 from interp.claims.bootstrap import cluster_bootstrap
-from interp.claims.effects import check_judged, conclusions, means_of
-from interp.claims.units import estimates
+from interp.claims.effects import check_judged, conclusions
+from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate, check_heads, head_name, set_name
@@ -68,9 +68,10 @@ class PairwiseResult(Result):
         how = self.provenance
         asked = {"metric": how["metric"], "alpha": how["alpha"], "seed": how["seed"]}
         judged = conclusions(self.examples, "interaction", PAIR, minimum_effect=how["min_effect"], **asked)
-        means = means_of(self.examples, ("effect_first", "effect_second", "effect"), PAIR)
-        found = judged.merge(means, on=list(PAIR)).assign(relation=judged["state"].map(RELATION))
-        columns = ["interaction", "low", "high", "p", "p_adjusted", "relation", *means.columns[2:]]
+        effects = ("effect_first", "effect_second", "effect")
+        means = {name: estimates(UnitTable.from_frame(self.examples, name, by=PAIR)) for name in effects}
+        found = judged.assign(**means, relation=judged["state"].map(RELATION))
+        columns = ["interaction", "low", "high", "p", "p_adjusted", "relation", *effects]
         return found[[*PAIR, *columns, "base", "minimum", "n_units", "n_clusters"]]
 
 
@@ -115,7 +116,7 @@ def pairwise(
     if len(chosen) < 2:
         raise InputError(f"heads: a pair needs two, got {', '.join(map(head_name, chosen))}; give more, or ablate")
     given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
-    check_judged(asked.metric or given.metric, asked.min_effect, asked.alpha)
+    check_judged(asked.metric or given.metric)
     pairs = list(combinations(chosen, 2))
     both = AblateOptions(sets=[*((head,) for head in chosen), *pairs], **_shared(asked))
     result = ablate(model, given, both, progress=progress, run=run)

@@ -142,12 +142,8 @@ def _made(
     if isinstance(executor, Local):
         steps = [part_of(progress, before + number, n, _STEPS) for number in range(len(jobs))]
         return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
-    found: dict[int, Any] = {}
-    for number, each in spread(call, [(*job, inner, None) for job in jobs], executor):
-        found[number] = each
-        if progress is not None:
-            progress(before + len(found), n)
-    return [found[number] for number in range(len(jobs))]
+    told = None if progress is None else lambda ended, _: progress(before + ended, n)
+    return spread(call, [(*job, inner, None) for job in jobs], executor, told)
 
 
 def _gathered(

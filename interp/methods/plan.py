@@ -8,8 +8,9 @@
 """
 
 import os
-import time
 from dataclasses import dataclass
+from statistics import median
+from timeit import repeat
 
 import torch
 
@@ -159,12 +160,7 @@ def this_cpu(threads: int = 1) -> Hardware:
 
 def _measured(dtype: torch.dtype) -> float:
     x, weight, bias = (torch.ones(shape, dtype=dtype) for shape in ((SIZE, SIZE), (SIZE, SIZE), (SIZE,)))
-    seconds = []
-    for _ in range(REPEATS):
-        started = time.perf_counter()
-        linear(x, weight, bias)
-        seconds.append(time.perf_counter() - started)
-    return 2 * SIZE**3 / sorted(seconds)[REPEATS // 2]
+    return 2 * SIZE**3 / median(repeat(lambda: linear(x, weight, bias), number=1, repeat=REPEATS))
 
 
 def _require_room(

@@ -147,7 +147,7 @@ def compare_replacements(
     names = _checked(asked.replacements)
     chosen = choose_components(model, asked.components, heads=asked.heads, sets=asked.sets, layers=asked.layers)
     given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
-    check_judged(asked.metric or given.metric, asked.min_effect, asked.alpha)
+    check_judged(asked.metric or given.metric)
     cells: list[Cell] = []
     for name in names:
         replacement = as_replacement(name, model, given, asked, sites_of(chosen))

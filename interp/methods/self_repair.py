@@ -25,7 +25,6 @@ from torch import Tensor
 
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
-from interp.claims.effects import check_share
 from interp.claims.units import UnitTable, estimates
 from interp.interventions.engine.plan import rows_in_one_run
 from interp.interventions.metrics import Answers, as_numbers
@@ -194,7 +193,6 @@ def self_repair(
     """
     require_ours(model, "self_repair")  # whose last LayerNorm is known
     asked = SelfRepairOptions.of(options, fields)
-    check_share("min_effect", asked.min_effect)
     chosen = choose_components(model, heads=asked.heads)
     given = as_predicted(task, model, n=asked.n, seed=asked.seed)
     replacement = as_replacement(asked.replacement, model, given, asked, sites_of(chosen))

@@ -224,10 +224,8 @@ def _fold_frame(
     model: Any, task: Task, labels: pd.DataFrame, references: Sequence[EncodedExample], special: frozenset[int]
 ) -> pd.DataFrame:
     """Score examples against the baselines that their reference examples chose, value by value."""
-    examples, values = (
-        [task.examples[number] for number in labels["example"]],
-        [_value(task, each) for each in references],
-    )
+    examples = [task.examples[number] for number in labels["example"]]
+    values = [_value(task, each) for each in references]
     looked, weights = query_attention(model, references), query_attention(model, examples)
     parts = []
     for value in labels["feature_value"].unique():

@@ -97,13 +97,23 @@ class _Calls:
 
 
 def spread(
-    call: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], executor: Executor = HERE
-) -> Iterator[tuple[int, Any]]:
-    """Call a function of a module with each of several arguments; yield each call's number and result as they end.
+    call: Callable[..., Any],
+    arguments: Sequence[tuple[Any, ...]],
+    executor: Executor = HERE,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Any]:
+    """The results, in order, of calling a function of a module with each of several arguments.
+
+    As calls end, `progress` is told (calls done, calls in all).
 
     Raises:
         InputError: The arguments cannot be sent to another process, or a call ends every process that makes it.
         KeyboardInterrupt: Interrupted: calls that have begun are given up.
     """
     own = executor if len(arguments) > 1 else HERE
-    yield from own.stream(_Calls(call, arguments), range(len(arguments)), threads=torch.get_num_threads())
+    found: dict[int, Any] = {}
+    for number, result in own.stream(_Calls(call, arguments), range(len(arguments)), threads=torch.get_num_threads()):
+        found[number] = result
+        if progress is not None:
+            progress(len(found), len(arguments))
+    return [found[number] for number in range(len(arguments))]

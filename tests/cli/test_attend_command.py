@@ -219,8 +219,8 @@ def test_a_model_needs_a_tokenizer_that_knows_characters(run, loads, monkeypatch
     ("arguments", "said"),
     [
         ("", "Missing option '--data'"),
-        ("--data x --min-effect nan", "expected a number from 0 to 1, got nan"),
-        ("--data x --alpha 1.5", "expected a number from 0 to 1, got 1.5"),
+        ("--data x --min-effect nan", "expected a share between 0 and 1, got nan"),
+        ("--data x --alpha 1.5", "expected a share between 0 and 1, got 1.5"),
         ("--data x --correction holm", "'holm' is not one of 'max-T'"),
         ("--data x --max-window 1", "'--max-window'"),
         ("--data x --seed -1", "'--seed'"),

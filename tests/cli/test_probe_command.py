@@ -299,8 +299,8 @@ def test_a_model_needs_a_tokenizer(run, loads, tmp_path):
     ("arguments", "said"),
     [
         ("--task agreement", "Missing option '--feature'"),
-        ("--feature x --min-effect nan", "expected a number from 0 to 1, got nan"),
-        ("--feature x --alpha 1.5", "expected a number from 0 to 1, got 1.5"),
+        ("--feature x --min-effect nan", "expected a share between 0 and 1, got nan"),
+        ("--feature x --alpha 1.5", "expected a share between 0 and 1, got 1.5"),
         ("--feature x --correction holm", "'holm' is not one of 'max-T'"),
         ("--feature x --kind svm", "'svm' is not one of 'logistic'"),
         ("--feature x --at start", "'start' is not one of 'query'"),

@@ -209,7 +209,7 @@ def test_other_kinds_of_probe_read_it_too(model, agreement, kind):
         ({"heads": [(0, 0)], "site": "resid_post"}, "a site that has heads, got site 'resid_post'"),
         ({"layers": [9]}, "layers"),
         ({"cv": 1}, "cv: expected 2 at least, got 1"),
-        ({"min_effect": 2.0}, "min_effect: expected a number from 0 to 1, got 2.0"),
+        ({"min_effect": 2.0}, "min_effect: expected a share between 0 and 1, got 2.0"),
         ({"labels": ["a"] * 239 + ["b"]}, "expected at least 2 examples of each of its 2 classes, got 1 of 'b'"),
     ],
 )

@@ -177,7 +177,7 @@ def test_answers_are_single_tokens(model):
 
 
 def test_a_minimum_is_a_share(model):
-    with pytest.raises(InputError, match=r"min_effect: expected a number from 0 to 1, got 1\.5"):
+    with pytest.raises(InputError, match=r"min_effect: expected a share between 0 and 1, got 1\.5"):
         self_repair(model, varied_task(), min_effect=1.5)
 
 

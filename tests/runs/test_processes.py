@@ -16,28 +16,30 @@ def _failing(number):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_every_call_is_made_once_and_numbered(processes):
+def test_every_call_is_made_once_in_order_and_told(processes):
     executor = Processes(2) if processes == 2 else Local()
-    found = dict(spread(_twice, [(1,), (2,), (3,)], executor))
-    assert {number: each[0] for number, each in found.items()} == {0: 2, 1: 4, 2: 6}
-    elsewhere = {each[1] != os.getpid() for each in found.values()}
+    told = []
+    found = spread(_twice, [(1,), (2,), (3,)], executor, lambda *each: told.append(each))
+    assert [each[0] for each in found] == [2, 4, 6]
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    elsewhere = {each[1] != os.getpid() for each in found}
     assert elsewhere == {processes == 2}
     if processes == 2:
-        assert {each[2] for each in found.values()} == {1}
+        assert {each[2] for each in found} == {1}
 
 
 def test_one_call_needs_no_other_process():
-    assert [each[1] for _, each in spread(_twice, [(1,)], Processes(2))] == [os.getpid()]
-    assert list(spread(_twice, [], Processes(2))) == []
+    assert [each[1] for each in spread(_twice, [(1,)], Processes(2))] == [os.getpid()]
+    assert spread(_twice, [], Processes(2)) == []
 
 
 def test_an_error_comes_through():
     with pytest.raises(ValueError, match=r"no \d"):
-        list(spread(_failing, [(1,), (2,)], Processes(2)))
+        spread(_failing, [(1,), (2,)], Processes(2))
 
 
 def test_what_cannot_be_sent_is_refused_before_anything_is_begun():
     with pytest.raises(
         InputError, match=r"workers: expected what can be sent to another process, got .*; leave them out"
     ):
-        list(spread(_twice, [(1,), (lambda: 2,)], Processes(2)))
+        spread(_twice, [(1,), (lambda: 2,)], Processes(2))

@@ -24,7 +24,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.arguments import as_list
-from interp.claims.effects import check_share
 from interp.errors import InputError, shown
 from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_asked, task_asked
@@ -101,8 +100,6 @@ def probe(
         [[2, 2, 1.0, 'encodes']]
     """
     asked = ProbeOptions.of(options, fields)
-    check_share("min_effect", asked.min_effect)
-    check_share("alpha", asked.alpha)
     if asked.cv < 2:
         raise InputError(f"cv: expected 2 at least, got {asked.cv}")
     require_model(model)
