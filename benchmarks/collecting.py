@@ -32,9 +32,9 @@ from interp.residual.collecting import batched
 from interp.runs.collecting import collect
 from interp.runs.shards import shards_of
 from interp.runs.store import ActivationStore
+from interp.tasks.alignment import Windows
 from interp.tasks.corpus import Corpus
 from interp.tasks.passages import Context, CorpusPassages, Passage
-from interp.tasks.windows import Windows
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 GPT2 = {"n_layers": 12, "n_heads": 12, "d_model": 768, "d_head": 64, "d_mlp": 3072, "n_ctx": 1024}

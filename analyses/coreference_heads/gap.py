@@ -38,8 +38,7 @@ from interp.model.provenance import model_provenance
 from interp.residual.collecting import batched
 from interp.result import Result
 from interp.special_tokens import special_around
-from interp.tasks.alignment import NONE, align_words, require_fast, without_special
-from interp.tasks.windows import Window
+from interp.tasks.alignment import NONE, Window, align_words, require_fast, without_special
 
 RULES = ("nearer name", "first name")
 _READ = 256

@@ -23,10 +23,10 @@ from interp.claims.units import ClusterTable
 from interp.methods.probes.data import held
 from interp.methods.probes.scores import untrained
 from interp.model.sites import Site
+from interp.tasks.alignment import Windows
 from interp.tasks.corpus import Corpus
 from interp.tasks.passages import CorpusPassages
 from interp.tasks.treebank import Document, Sentence
-from interp.tasks.windows import Windows
 
 GEOMETRIES = {"distances": (tree_distances, squared_distances), "depths": (tree_depths, squared_norms)}
 RANKS = [1, 2, 4, 8, 16, 32, 64]

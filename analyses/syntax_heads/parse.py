@@ -36,10 +36,9 @@ from interp.report.tables import Column
 from interp.report.words import about, counted
 from interp.residual.collecting import batched
 from interp.result import Result
-from interp.tasks.alignment import NONE
+from interp.tasks.alignment import NONE, Window, Windows
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.treebank import ROOT
-from interp.tasks.windows import Window, Windows
 
 CHAINS = ("word before", "word after", "towards the root")
 _TIE = 1e-9

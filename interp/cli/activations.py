@@ -123,8 +123,8 @@ def _of_corpus(model: Any, corpus: "Corpus", features: list[str], context: Conte
     """Every word of a treebank, in windows of its documents of so many tokens at most, or in sentences."""
     from interp.methods.relations.words import with_offsets
     from interp.model.positions import looks_back_only
+    from interp.tasks.alignment import Windows
     from interp.tasks.passages import CorpusPassages
-    from interp.tasks.windows import Windows
 
     n_ctx = min(model.cfg.n_ctx, window) if context == "document" else model.cfg.n_ctx
     windows = Windows(with_offsets(model, "activations"), n_ctx, both_sides=not looks_back_only(model))

@@ -13,7 +13,7 @@ from torch import nn
 from interp.errors import InputError
 from interp.hashing import hash_of_rows
 from interp.model.devices import arithmetic, place_of
-from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of, settings_of
+from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of, settings_hash
 from interp.model.provenance import model_provenance
 from interp.tasks.task import Task, digest
 
@@ -65,11 +65,6 @@ def model_asked(model: Any, own: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: own[name] for name in _OF_MODEL}
     how = {"device": place_of(model)[0].type, "arithmetic": arithmetic()}
     return {**found, **how, "settings_hash": settings_hash(model)}
-
-
-def settings_hash(model: nn.Module) -> str:
-    """SHA-256 of what a model's modules hold beside weights: an edited ``eps`` is in no configuration."""
-    return hash_of_rows(settings_of(model))
 
 
 def require_told_by_weights(model: nn.Module, what: str, instead: str) -> None:

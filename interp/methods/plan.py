@@ -1,6 +1,6 @@
 """What would a model need here? Memory, operations and time of its weights, its cache and a full head ablation.
 
-1. Bytes and operations follow from the config (``model/costs.py``) and from what the engine does: a head's ablation
+1. Bytes and operations follow from the config (``model/presets.py``) and from what the engine does: a head's ablation
    begins at its layer, the last layer computes the answer's position only, and prompts come in batches that keep to
    the sweep's default memory budget.
 2. Time is operations over what the hardware does in a second, times the share of that which is reached.
@@ -17,9 +17,9 @@ import torch
 from interp.errors import InputError, suggest
 from interp.interventions.engine.layers import linear
 from interp.interventions.engine.plan import DEFAULT_BUDGET
+from interp.model import presets
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
-from interp.model.presets import PRESETS, LayerFlops, cache_bytes, forward_flops, parameter_count, weight_bytes
 
 GB = 10**9
 SIZE, REPEATS = 1024, 5
@@ -108,30 +108,29 @@ def plan(
         raise InputError(f"tokens: the model's context is {config.n_ctx}, got prompts of {n_tokens}")
     held = resolve_dtype(dtype)
     needed = {
-        "weights": weight_bytes(config, held),
-        "cache": cache_bytes(config, n_prompts, n_tokens, held),
+        "weights": presets.weight_bytes(config, held),
+        "cache": presets.cache_bytes(config, n_prompts, n_tokens, held),
         "sweep": sweep_bytes(config, hardware.budget, n_prompts, n_tokens, held),
     }
     _require_room(config, hardware, devices, dtype, n_prompts=n_prompts, n_tokens=n_tokens)
     flops = {
-        "forward": forward_flops(config, n_prompts, n_tokens),
+        "forward": presets.forward_flops(config, n_prompts, n_tokens),
         "sweep": head_sweep_flops(config, n_prompts, n_tokens),
     }
     rate = hardware.flops[dtype] * hardware.reached
     seconds = {name: value / rate for name, value in flops.items()}
-    return Plan(parameter_count(config), needed, flops, seconds, hardware.name, devices)
+    return Plan(presets.parameter_count(config), needed, flops, seconds, hardware.name, devices)
 
 
 def head_sweep_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
     """Operations of ablating each head once, at all positions, as the engine does it, measured at the last position."""
-    layer, last = LayerFlops.of(config), config.n_layers - 1
-    base = config.n_layers * layer.block(n_tokens, n_tokens, n_tokens)
+    (write, mlp), last = presets.writing_flops(config), config.n_layers - 1
+    whole = presets.block_flops(config, n_tokens, n_tokens)
     cells = 0
     for first in range(config.n_layers):
-        cells += layer.write * n_tokens + layer.mlp * (n_tokens if first < last else 1)
-        cells += max(last - first - 1, 0) * layer.block(n_tokens, n_tokens, n_tokens)
-        cells += layer.block(n_tokens, 1, n_tokens) if first < last else 0
-    return n_prompts * (base + config.n_heads * cells)
+        cells += write * n_tokens + mlp * (n_tokens if first < last else 1)
+        cells += max(last - first - 1, 0) * whole + (presets.block_flops(config, n_tokens, 1) if first < last else 0)
+    return n_prompts * (config.n_layers * whole + config.n_heads * cells)
 
 
 def sweep_bytes(config: TransformerConfig, budget: int, n_prompts: int, n_tokens: int, dtype: torch.dtype) -> int:
@@ -170,16 +169,16 @@ def _require_room(
 
     def total(config: TransformerConfig, dtype: str) -> int:
         held = resolve_dtype(dtype)
-        return weight_bytes(config, held) + sweep_bytes(config, hardware.budget, n_prompts, n_tokens, held)
+        return presets.weight_bytes(config, held) + sweep_bytes(config, hardware.budget, n_prompts, n_tokens, held)
 
     needed = total(config, dtype)
     if needed <= room:
         return
     would = [f"{name} here" for name in hardware.flops if total(config, name) <= room]
-    configs = {name: each.config for name, each in PRESETS.items() if n_tokens <= each.config.n_ctx}
+    configs = {name: each.config for name, each in presets.PRESETS.items() if n_tokens <= each.config.n_ctx}
     fitting = [name for name, each in configs.items() if total(each, dtype) <= room]
     if fitting:
-        would.append(f"{max(fitting, key=lambda name: parameter_count(configs[name]))} here")
+        would.append(f"{max(fitting, key=lambda name: presets.parameter_count(configs[name]))} here")
     n = -(-needed // hardware.memory)
     would.append(f"{n} of these together (--devices {n}; this package computes on one)")
     raise InputError(

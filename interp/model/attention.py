@@ -78,19 +78,8 @@ def make_scores(config: TransformerConfig) -> Dot | Bilinear | Additive:
     return (Bilinear if config.scores == "bilinear" else Additive)(config.n_heads, config.d_head)
 
 
-@dataclass
-class LayerCache:
-    """One layer's keys and values ``[batch pos head d_head]`` of the positions read so far."""
-
-    k: Tensor | None = None
-    v: Tensor | None = None
-
-    def extend(self, k: HeadVectors, v: HeadVectors) -> tuple[KeyVectors, KeyVectors]:
-        """Append the new positions and return all of them."""
-        if self.k is not None and self.v is not None:
-            k, v = torch.cat([self.k, k], dim=1), torch.cat([self.v, v], dim=1)
-        self.k, self.v = k, v
-        return k, v
+LayerCache = list[Tensor]
+"""One layer's keys and values ``[batch pos head d_head]`` of the positions read so far; empty before the first."""
 
 
 @dataclass
@@ -106,7 +95,7 @@ class KeyValueCache:
     @classmethod
     def empty(cls, n_layers: int) -> "KeyValueCache":
         """A cache that has read nothing yet."""
-        return cls([LayerCache() for _ in range(n_layers)])
+        return cls([[] for _ in range(n_layers)])
 
     def step(self, new: PaddingMask, n_layers: int) -> tuple["KeyValueCache", SeenMask]:
         """A cache for one pass over `new` positions, and the mask of all.
@@ -122,7 +111,7 @@ class KeyValueCache:
         if len(new) != len(before):
             raise InputError(f"cache: it holds {len(before)} prompts, got {len(new)}; start an empty one")
         seen = torch.cat([before, new], dim=1)
-        return KeyValueCache([LayerCache(layer.k, layer.v) for layer in self.layers], seen), seen
+        return KeyValueCache([[*layer] for layer in self.layers], seen), seen
 
     def commit(self, step: "KeyValueCache") -> None:
         """Take over what a finished pass has read into its `step`."""
@@ -182,7 +171,9 @@ class Attention(nn.Module):
         q = self.hook_rot_q(self.turn(q, places.query))
         k = self.hook_rot_k(self.turn(k, places.key[:, -k.shape[1] :]))
         if cache is not None:
-            k, v = cache.extend(k, v)
+            if cache:
+                k, v = (torch.cat(each, dim=1) for each in zip(cache, (k, v), strict=True))
+            cache[:] = k, v
         listened = self.hook_attn_scores.listened or self.hook_pattern.listened
         z = self._explicit(q, k, v, places) if listened or not self.fused else self.mixed(q, k, v, places)
         return self._write(self.hook_z(z))

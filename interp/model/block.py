@@ -46,14 +46,11 @@ class Block(nn.Module):
 
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
         before = self._stream(x)
-        x = before + self._attention(before, places, cache)
+        x = before + self.hook_attn_out(self.attn(self._inputs(before), places, cache))
         if self.has_mlp:
             x = self.attended(self.hook_resid_mid(x))
             x = x + self._mlp(self.seen_by_mlp(before, x))
         return self.left(self.hook_resid_post(x))
-
-    def _attention(self, x: Residual, places: Places, cache: LayerCache | None) -> Residual:
-        return self.hook_attn_out(self.attn(self._inputs(x), places, cache))
 
     def _mlp(self, x: Residual) -> Residual:
         # A copy where listened: an edit in place there reaches the MLP and not the stream.

@@ -5,7 +5,7 @@ Each field picks a component of the model. The defaults are GPT-2's.
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -179,17 +179,12 @@ def require_kinds(made: Any, least: Mapping[str, int]) -> None:
         if value is None and NoneType in kinds:
             continue
         if get_origin(hint) is Literal:
-            require_choice(name, value, get_args(hint))
+            if value not in get_args(hint):
+                raise ConfigError(f"{name}: expected one of {', '.join(get_args(hint))}, got {shown(value)}")
         elif int in kinds:
             require_count(name, value, least.get(name, 1))
         elif hint is bool and not isinstance(value, bool):
             raise ConfigError(f"{name}: expected true or false, got {shown(value)}")
-
-
-def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse what is none of the choices, with a ``ConfigError``."""
-    if value not in choices:
-        raise ConfigError(f"{name}: expected one of {', '.join(choices)}, got {shown(value)}")
 
 
 def is_number(value: object) -> bool:

@@ -37,7 +37,6 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
         >>> bool((folded.ln_final.w == 1).all())
         True
     """
-    require_ours(model, "fold_layer_norm")
     _require_pre_norm(model, "fold_layer_norm")
     norms_biased = model.config.normalization == "LN" and "norm" in model.config.biases
     new = remade(model, **({"biases": BIASES} if norms_biased else {}))
@@ -66,7 +65,6 @@ def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
     Raises:
         InputError: The stream's mean is read: by RMSNorm, or where there is no norm, or by norms behind the additions.
     """
-    require_ours(model, "center_writing_weights")
     _require_pre_norm(model, "center_writing_weights")
     if model.config.normalization != "LN" or model.config.embed_norm:
         raise InputError(
@@ -106,6 +104,7 @@ def remade(model: HookedTransformer, **fields: Any) -> HookedTransformer:
 
 
 def _require_pre_norm(model: HookedTransformer, what: str) -> None:
+    require_ours(model, what)
     if model.config.norm_position != "pre":
         raise InputError(
             f"{what}: this model normalises the stream itself (post-norm), so no weight that reads it can take a norm "

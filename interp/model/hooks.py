@@ -129,18 +129,15 @@ class StrictHooks(HookedRootModule):
         n_layers = self.config.n_layers
         if not isinstance(stop, Integral) or not -n_layers <= stop <= n_layers:  # which the forward pass refuses
             return names
-        points = self._matching(names)
-        behind = [name for name in points if not self._runs(name, range(n_layers)[:stop])]
+        points, run = self._matching(names), range(n_layers)[:stop]
+        block = re.compile(r"blocks\.(\d+)\.")
+        behind = [name for name in points if (at := block.match(name)) and int(at[1]) not in run]
+        behind += [name for name in points if name.startswith(("ln_final", "unembed"))]
         if not behind:
             return names
         if len(behind) == len(points) or not (names is None or callable(names)):
             raise HookError(f"{behind[0]} is not run with stop_at_layer={stop}; stop later, or leave it out")
         return [name for name in points if name not in behind]
-
-    @staticmethod
-    def _runs(point: str, layers: range) -> bool:
-        layer = re.match(r"blocks\.(\d+)\.", point)
-        return int(layer[1]) in layers if layer else not point.startswith(("ln_final", "unembed"))
 
     def _matching(self, names: NamesFilter) -> list[str]:
         """The points that `names` stands for."""

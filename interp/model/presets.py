@@ -67,37 +67,17 @@ def preset(name: str) -> Preset:
     return PRESETS[name]
 
 
-@dataclass(frozen=True)
-class LayerFlops:
-    """Operations of one block for one token.
+def writing_flops(config: TransformerConfig) -> tuple[int, int]:
+    """Operations of what one block's heads write for one token, and of its MLP."""
+    products = 3 if config.gated else 2
+    return 2 * config.n_heads * config.d_head * config.d_model, 2 * products * config.d_model * config.d_mlp
 
-    Attributes:
-        qkv: Its query, key and value.
-        attend: Its query on one key, and that key's value.
-        write: What the heads write.
-        mlp: The MLP.
-    """
 
-    qkv: int
-    attend: int
-    write: int
-    mlp: int
-
-    @classmethod
-    def of(cls, config: TransformerConfig) -> "LayerFlops":
-        """Those of a config's blocks."""
-        inner, shared = config.n_heads * config.d_head, config.kv_heads * config.d_head
-        products = 3 if config.gated else 2
-        return cls(
-            qkv=2 * config.d_model * (inner + 2 * shared),
-            attend=4 * inner,
-            write=2 * inner * config.d_model,
-            mlp=2 * products * config.d_model * config.d_mlp,
-        )
-
-    def block(self, n_tokens: int, n_queries: int, n_keys: int) -> int:
-        """A block that makes keys for `n_tokens` and goes on with `n_queries` of them."""
-        return self.qkv * n_tokens + n_queries * (self.attend * n_keys + self.write + self.mlp)
+def block_flops(config: TransformerConfig, n_tokens: int, n_queries: int) -> int:
+    """Operations of a block that makes keys for `n_tokens` and goes on with `n_queries` of them."""
+    inner, shared = config.n_heads * config.d_head, config.kv_heads * config.d_head
+    qkv, attend = 2 * config.d_model * (inner + 2 * shared), 4 * inner * n_tokens
+    return qkv * n_tokens + n_queries * (attend + sum(writing_flops(config)))
 
 
 def parameter_count(config: TransformerConfig) -> int:
@@ -117,6 +97,6 @@ def cache_bytes(config: TransformerConfig, n_prompts: int, n_tokens: int, dtype:
 
 def forward_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
     """Operations of one forward pass with the logits of every position."""
-    block = LayerFlops.of(config).block(n_tokens, n_tokens, n_tokens)
+    block = block_flops(config, n_tokens, n_tokens)
     head = 2 * config.d_model**2 if config.prediction_head else 0
     return n_prompts * (config.n_layers * block + n_tokens * (head + 2 * config.d_model * config.d_vocab))

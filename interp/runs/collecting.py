@@ -23,8 +23,9 @@ from typing import Any
 import torch
 
 from interp.errors import InputError, LoadError, OutputError
-from interp.interventions.provenance import require_told_by_weights, settings_hash
+from interp.interventions.provenance import require_told_by_weights
 from interp.model.devices import arithmetic, documented, place_of, resolve_dtype
+from interp.model.loading.bridge import settings_hash
 from interp.model.provenance import model_provenance
 from interp.model.sites import SITES, Site
 from interp.residual.collecting import Pooling, WordActivations, word_activations

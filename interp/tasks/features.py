@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interp.errors import TaskError, suggest
+from interp.tasks.alignment import Window
 from interp.tasks.example import GENDERS
 from interp.tasks.treebank import HELPING, NUMBERS, ROOT, Document, Word
-from interp.tasks.windows import Window
 
 NUMERIC = ("distance",)
 """Features that are numbers; the others are classes."""

@@ -2,7 +2,7 @@
 
 1. Of a task: every example's prompt, and in it the position that predicts the answer (or the related word). Its labels
    are the example's features; the related word carries them.
-2. Of a corpus: every word that has tokens of its own, in windows of its document (``tasks/windows.py``), with what
+2. Of a corpus: every word that has tokens of its own, in windows of its document (``alignment.py``), with what
    ``tasks/features.py`` finds out about it.
 """
 
@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import TaskError
-from interp.tasks.alignment import NONE
+from interp.tasks.alignment import NONE, Window, Windows
 from interp.tasks.features import Label, labels_of
 from interp.tasks.task import EncodedExample, Task, Unit
 from interp.tasks.treebank import Document
-from interp.tasks.windows import Window, Windows
 
 At = Literal["query", "related"]
 Context = Literal["document", "sentence"]

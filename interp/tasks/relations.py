@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from interp.errors import TaskError, among
+from interp.tasks.alignment import Window
 from interp.tasks.treebank import ROOT, Document, Mention, Sentence
-from interp.tasks.windows import Window
 
 Context = Literal["sentence", "document"]
 Looks = Literal[

@@ -153,19 +153,16 @@ def _line(pro: WinobiasItem, anti: WinobiasItem, occupations: re.Pattern[str]) -
 
 def _pairs(lines: Sequence[_Line]) -> list[MinimalPair]:
     """The lines, twins together, in their order."""
-    pairs, at, turns = [], 0, cycle(("feminine", "masculine"))
-    while at < len(lines):
-        found = list(lines[at : at + 2])
-        if len(found) == 2 and _twins(*found):
-            first = next(turns)
-            found.sort(key=lambda line: line.item.gender != first)
-        else:
-            found = found[:1]
-        item, *twin = [line.example for line in found]
-        spans = [span for span in (found[0].occupation, found[0].other) if span is not None]
-        occupations = sorted(span.of(found[0].item.text).lower() for span in spans)
-        pairs.append(MinimalPair(item, twin[0] if twin else None, cluster=" + ".join(occupations)))
-        at += len(found)
+    pairs, left, turns = [], list(reversed(lines)), cycle(("feminine", "masculine"))
+    while left:
+        line = left.pop()
+        twin = left.pop() if left and _twins(line, left[-1]) else None
+        if twin is not None and line.item.gender != next(turns):
+            line, twin = twin, line
+        spans = [span for span in (line.occupation, line.other) if span is not None]
+        occupations = sorted(span.of(line.item.text).lower() for span in spans)
+        counterfactual = None if twin is None else twin.example
+        pairs.append(MinimalPair(line.example, counterfactual, cluster=" + ".join(occupations)))
     return pairs
 
 

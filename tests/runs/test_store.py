@@ -12,8 +12,8 @@ from stores import SITES, collected, files_of, flipped, noting
 from tiny_models import random_model
 
 from interp.errors import ConfigError, InputError, LoadError, TaskError
-from interp.interventions.provenance import settings_hash
 from interp.model.devices import arithmetic
+from interp.model.loading.bridge import settings_hash
 from interp.model.sites import Site
 from interp.model.weights import config_hash, tokenizer_hash, weights_hash
 from interp.residual.collecting import word_activations

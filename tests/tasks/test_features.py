@@ -6,9 +6,9 @@ import pytest
 from banks import document, sentence, word_level
 
 from interp.errors import TaskError
+from interp.tasks.alignment import Windows
 from interp.tasks.corpus import Corpus
 from interp.tasks.features import features_in, labels_of
-from interp.tasks.windows import Windows
 
 KEYS = "Some keys near the cabinet are old"
 HEADS = [1, 6, 4, 4, 1, 6, -1]

@@ -7,9 +7,9 @@ from banks import document, sentence, word_level
 
 import interp
 from interp.errors import TaskError
+from interp.tasks.alignment import Windows
 from interp.tasks.features import Label
 from interp.tasks.passages import CorpusPassages, Passage, ReadWord, passage_index, task_passages
-from interp.tasks.windows import Windows
 
 
 @pytest.fixture(scope="module")

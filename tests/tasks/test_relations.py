@@ -5,8 +5,8 @@ import pytest
 from banks import document, sentence, word_level
 
 from interp.errors import TaskError
+from interp.tasks.alignment import Windows
 from interp.tasks.relations import Direction, directions, found, occurring
-from interp.tasks.windows import Windows
 
 # Mary saw two dogs and cats ; the verb is the root.
 TREE = sentence(

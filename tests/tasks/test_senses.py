@@ -7,11 +7,11 @@ import pytest
 
 import interp
 from interp.errors import TaskError
+from interp.tasks.alignment import Windows
 from interp.tasks.corpus import Corpus
 from interp.tasks.features import features_in
 from interp.tasks.generated_corpus import LEMMAS, is_senses, senses
 from interp.tasks.passages import CorpusPassages
-from interp.tasks.windows import Windows
 from recipes.tokenizer import build_tokenizer
 
 SENSES = {"bank": ("money", "river"), "run": ("move", "operate")}

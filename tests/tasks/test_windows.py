@@ -1,7 +1,7 @@
 from banks import document, sentence, word_level
 from tokenizers import Regex, pre_tokenizers
 
-from interp.tasks.windows import Windows
+from interp.tasks.alignment import Windows
 
 LETTERS = [f"{letter}{number}" for letter in "abcdefgh" for number in range(12)]
 

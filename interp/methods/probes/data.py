@@ -21,11 +21,11 @@ from interp.model.positions import looks_back_only
 from interp.model.sites import Site
 from interp.options import Pooling, ProbeOptions
 from interp.residual.collecting import word_activations
+from interp.tasks.alignment import Windows
 from interp.tasks.corpus import Corpus
 from interp.tasks.features import NUMERIC, features_in
 from interp.tasks.passages import CorpusPassages, Passage, passage_index, task_passages
 from interp.tasks.task import Task
-from interp.tasks.windows import Windows
 
 LONGEST_WINDOW = 512
 """Tokens of a document that are read at once, if the model's context is longer."""

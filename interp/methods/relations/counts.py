@@ -34,10 +34,10 @@ from interp.runs.executors import HERE
 from interp.runs.key import FRAME
 from interp.runs.run import PartKind, Run, once, stream_parts
 from interp.runs.run_folder import Finished, RunFolder
+from interp.tasks.alignment import Window, Windows
 from interp.tasks.corpus import Contents, Corpus
 from interp.tasks.relations import Direction
 from interp.tasks.treebank import Document
-from interp.tasks.windows import Window, Windows
 
 ITEMS_AT_ONCE = 4096
 """Each with a row of attention for every head."""

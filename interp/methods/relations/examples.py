@@ -25,11 +25,10 @@ from interp.methods.relations.scores import RelationResult
 from interp.methods.relations.words import ReadingRow, WordAttention, items_of, read_words
 from interp.model.devices import documented
 from interp.report.relations_sentences import MAP_COLUMNS, leading
-from interp.tasks.alignment import NONE, require_fast
+from interp.tasks.alignment import NONE, Window, Windows, require_fast
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.relations import Direction
 from interp.tasks.treebank import Document
-from interp.tasks.windows import Window, Windows
 
 READABLE = range(6, 26)
 MOST_SHOWN = 60

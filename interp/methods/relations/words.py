@@ -29,9 +29,8 @@ from interp.errors import InputError
 from interp.methods.attention_maps import run_patterns
 from interp.model.devices import place_of
 from interp.shapes import Pattern
-from interp.tasks.alignment import NONE, require_fast
+from interp.tasks.alignment import NONE, Window, require_fast
 from interp.tasks.relations import Direction, Found, found
-from interp.tasks.windows import Window
 
 MOST_DISTANT = 20
 """Words: the largest offset that is tried."""

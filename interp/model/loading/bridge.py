@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from interp.errors import InputError, LoadError, shown
+from interp.hashing import hash_of_rows
 from interp.model.transformer import HookedTransformer
 
 WRAPPERS = ("_orig_mod", "module", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -100,9 +101,8 @@ BESIDE_THE_BODY = re.compile(r"\bpooler\.|\bmasked_spec_embed$")
 """What no logits and no pattern depend on: often left out of what is saved, or never trained."""
 WRAPPED = "_original_component"
 """What a component of TransformerLens calls the module in whose place it stands."""
-LIBRARIES = ("transformer_lens", "transformers", "accelerate")
+LIBRARIES = {"transformer_lens", "transformers", "accelerate"}
 """Whose own hooks on a bridge's modules are part of it."""
-_OURS = {"interp", "torch", *LIBRARIES}
 _STATES = {"name", "training", "is_caching", "context_level"}
 """What modules are called, and what they are at."""
 
@@ -240,25 +240,38 @@ def modules_of(model: nn.Module) -> set[nn.Module]:
 
 def has_hooks(model: nn.Module) -> bool:
     """Whether somebody's hooks are on a model: not those by which TransformerLens or transformers work."""
-    return any(map(listened, modules_of(model)))
+    modules = modules_of(model)
+    # A hook on one of TransformerLens' points is wrapped into one of its own functions; the handle has the original.
+    handles = [each for module in modules for name in ("fwd_hooks", "bwd_hooks") for each in getattr(module, name, ())]
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    hooks = [hook for module in modules for kind in kinds for hook in getattr(module, kind).values()]
+    libraries = {_library_of(each) for each in (*hooks, *(handle.user_hook for handle in handles))}
+    return not (libraries <= LIBRARIES and all(handle.is_permanent for handle in handles))
 
 
 def has_foreign_code(model: nn.Module) -> bool:
     """Whether a model has somebody's code in it: a module of another class, or a function in the place of its own."""
-    return any(map(_is_foreign, modules_of(model)))
+    modules = modules_of(model)
+    held = [each.func if isinstance(each, partial) else each for module in modules for each in vars(module).values()]
+    functions = [each for each in held if isinstance(each, FunctionType | MethodType)]
+    return not {_library_of(each) for each in (*map(type, modules), *functions)} <= {"interp", "torch", *LIBRARIES}
 
 
-def settings_of(model: nn.Module) -> list[list[Any]]:
-    """What modules hold beside weights and other modules: numbers, words and functions, which somebody may have set."""
+def _library_of(code: Any) -> str:
+    return str(getattr(code, "__module__", None)).partition(".")[0]
+
+
+def settings_hash(model: nn.Module) -> str:
+    """SHA-256 of what modules hold beside weights and modules, as an edited ``eps``, which is in no configuration."""
     parts = [model, *([module_behind(model)] if is_bridge(model) else [])]
     named = [each for part in parts for each in part.named_modules()]
-    return [
+    return hash_of_rows(
         [where, name, told]
         for where, module in named
         for name, value in sorted(vars(module).items())
         if not name.startswith("_") and name not in _STATES and "cached" not in name
         if (told := _told(value)) is not None
-    ]
+    )
 
 
 def _told(value: Any) -> str | None:
@@ -270,24 +283,3 @@ def _told(value: Any) -> str | None:
     if isinstance(value, FunctionType | MethodType | BuiltinFunctionType):
         return f"{value.__module__}.{value.__qualname__}"
     return None
-
-
-def _is_foreign(module: nn.Module) -> bool:
-    held = [each.func if isinstance(each, partial) else each for each in vars(module).values()]
-    functions = [each for each in held if isinstance(each, FunctionType | MethodType)]
-    roots = {str(getattr(each, "__module__", None)).partition(".")[0] for each in (type(module), *functions)}
-    return not roots <= _OURS
-
-
-def listened(module: nn.Module) -> bool:
-    """Whether somebody's hooks are on a module, which do who knows what to it."""
-    # A hook on one of TransformerLens' points is wrapped into one of its own functions; the handle has the original.
-    handles = [handle for name in ("fwd_hooks", "bwd_hooks") for handle in getattr(module, name, ())]
-    if any(not (handle.is_permanent and _of_a_library(handle.user_hook)) for handle in handles):
-        return True
-    kinds = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(not _of_a_library(hook) for kind in kinds for hook in kind.values())
-
-
-def _of_a_library(hook: Any) -> bool:
-    return str(getattr(hook, "__module__", None)).partition(".")[0] in LIBRARIES

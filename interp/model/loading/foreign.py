@@ -50,15 +50,10 @@ class ForeignConfig:
         """The field, or `default` where the config does not name it."""
         return self.fields.get(name, default)
 
-    def named(self, theirs: Mapping[str, str]) -> dict[str, Any]:
-        """Our fields' values, by the names that they have there; a missing one raises."""
-        self._names.update(theirs)
-        return {ours: self[name] for ours, name in theirs.items()}
-
-    def named_or(self, **theirs: tuple[str, Any]) -> dict[str, Any]:
-        """The same of fields that have a default."""
-        self._names.update({ours: name for ours, (name, _) in theirs.items()})
-        return {ours: self.get(name, default) for ours, (name, default) in theirs.items()}
+    def named(self, theirs: Mapping[str, str | tuple[str, Any]]) -> dict[str, Any]:
+        """Our fields' values, by the names that they have there; a missing one without a default beside it raises."""
+        self._names.update({ours: name if isinstance(name, str) else name[0] for ours, name in theirs.items()})
+        return {ours: self[name] if isinstance(name, str) else self.get(*name) for ours, name in theirs.items()}
 
     def require(self, **supported: Any) -> None:
         """Refuse fields that ask for something else than what is supported; a field that is not there does not."""

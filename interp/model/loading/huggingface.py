@@ -159,7 +159,7 @@ def gpt1_config(config: ForeignConfig) -> TransformerConfig:
 
 def _gpt(config: ForeignConfig, n_ctx: tuple[str, int], act_fn: Activation, **chosen: Any) -> TransformerConfig:
     optional = {"n_ctx": n_ctx, "eps": ("layer_norm_epsilon", 1e-5), "tied": ("tie_word_embeddings", True)}
-    sizes = {**config.gpt_sizes(), **config.named_or(**optional)}
+    sizes = {**config.gpt_sizes(), **config.named(optional)}
     return config.transformer(**{**sizes, "act_fn": act_fn, "biases": GPT_BIASES, **chosen})
 
 
@@ -205,11 +205,11 @@ def _usual(
 ) -> TransformerConfig:
     """A config whose sizes have the names that most of Hugging Face's have; `optional` names more fields."""
     optional = {"n_ctx": ("max_position_embeddings", longest), "tied": ("tie_word_embeddings", tied), **optional}
-    sizes = config.named(HIDDEN)
+    sizes = config.named({**HIDDEN, **optional})
     if "d_head" not in chosen:
         sizes["d_head"] = config.head_width("hidden_size", "num_attention_heads")
     act_fn = config.activation("hidden_act", activation)
-    return config.transformer(**sizes, **config.named_or(**optional), act_fn=act_fn, **chosen)
+    return config.transformer(**sizes, act_fn=act_fn, **chosen)
 
 
 def neox_config(config: ForeignConfig) -> TransformerConfig:

@@ -143,9 +143,7 @@ def load_model(
     if isinstance(name_or_path, str) and name_or_path.startswith(bridge.BRIDGE):
         return bridge.load_bridge(name_or_path.removeprefix(bridge.BRIDGE), to_device, to_dtype, tokenizer)
     if isinstance(name_or_path, nn.Module):
-        module = bridge.module_within(name_or_path)
-        from_module = _from_bridge if bridge.is_bridge(module) else _from_module
-        return from_module(module, tokenizer, to_device, to_dtype)
+        return _from_module(bridge.module_within(name_or_path), tokenizer, to_device, to_dtype)
     if not isinstance(name_or_path, str | Path | None):
         raise LoadError(
             f"expected a model's name, its folder or file, a transformers module or None, got {shown(name_or_path)}; "
@@ -180,39 +178,29 @@ def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | No
 
 
 def _from_module(
-    module: nn.Module, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
-) -> HookedTransformer:
-    """A model of ours with the weights of a module, which computes what the module does."""
-    checkpoint = module_checkpoint(module, tokenizer)
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return build(checkpoint, device, dtype)  # a forward pass of the module may wait for the other processes
-    return _agreeing(checkpoint, ModuleLogits(module), device, dtype, type(module).__name__)
-
-
-def _agreeing(
-    checkpoint: Checkpoint, original: Any, device: torch.device, dtype: torch.dtype, name: str
-) -> HookedTransformer:
-    """A copy that computes what its original does, which is seen in the original's own dtype."""
-    own = next(original.parameters()).dtype
-    model = build(checkpoint, device, own if own in ALLOWED else dtype)
-    require_agreement(original, model, name)
-    return model if model.W_E.dtype == dtype else build(checkpoint, device, dtype)
-
-
-def _from_bridge(
     given: Any, tokenizer: PreTrainedTokenizerBase | None, device: torch.device, dtype: torch.dtype
 ) -> HookedTransformer:
-    """A model of ours with the weights of the module behind a bridge, and its tokenizer unless one is given."""
-    why = bridge.why_no_head(given)
-    if why is not None:
-        name = type(given).__name__
+    """A model of ours that computes what a module does, or a bridge, with the bridge's tokenizer unless one is given.
+
+    That it does is seen in the original's own dtype.
+    """
+    name, bridged = type(given).__name__, bridge.is_bridge(given)
+    if (why := bridge.why_no_head(given)) is not None:
         raise LoadError(f"{name}: it has no head that predicts tokens ({why}); pass it to interp.attend")
     try:
-        checkpoint = module_checkpoint(bridge.module_behind(given), tokenizer or given.tokenizer)
-        return _agreeing(checkpoint, given, device, dtype, type(given).__name__)
+        module, beside = (bridge.module_behind(given), given.tokenizer) if bridged else (given, None)
+        checkpoint = module_checkpoint(module, tokenizer or beside)
+        if not bridged and torch.distributed.is_available() and torch.distributed.is_initialized():
+            return build(checkpoint, device, dtype)  # a forward pass of the module may wait for the other processes
+        own = next(given.parameters()).dtype
+        model = build(checkpoint, device, own if own in ALLOWED else dtype)
+        require_agreement(given if bridged else ModuleLogits(given), model, name)
+        return model if model.W_E.dtype == dtype else build(checkpoint, device, dtype)
     except LoadError as error:
+        if not bridged:
+            raise
         raise LoadError(
-            f"{type(given).__name__}: its weights cannot be read into a model of ours ({error}); pass the bridge "
+            f"{name}: its weights cannot be read into a model of ours ({error}); pass the bridge "
             "itself to the methods (interp.attend, interp.ablate, ...), which run on it, too"
         ) from error
 

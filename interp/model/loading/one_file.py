@@ -88,13 +88,15 @@ LLAMA2C = Layout(
 BUFFERS = re.compile(r"^freqs_(cos|sin)$|\.attention\.mask$")
 W_1 = "layers.0.feed_forward.w1.weight"
 FAMILY = "llama2.c"
-SIZES = {
+SIZES: dict[str, str | tuple[str, Any]] = {
     "n_layers": "n_layers",
     "n_heads": "n_heads",
     "d_model": "dim",
     "d_mlp": "hidden_dim",
     "d_vocab": "vocab_size",
     "n_ctx": "max_seq_len",
+    "n_kv_heads": ("n_kv_heads", None),
+    "eps": ("norm_eps", 1e-5),
 }
 MAGIC = 0x616B3432
 NUMBERS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
@@ -103,7 +105,7 @@ Shapes = list[tuple[str, tuple[int, ...]]]
 
 
 def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
-    """The checkpoint that is one file: nanoGPT's, minGPT's or llama2.c's."""
+    """The checkpoint that is one file, with the tokenizer beside it unless another is given."""
     if path.suffix == tensors.GGUF:
         raise tensors.gguf_refusal(path)
     llama2c_bin = path.suffix == ".bin" and path.name != tensors.BIN
@@ -114,15 +116,21 @@ def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Ch
         )
     if tokenizer is None:
         tokenizer = load_tokenizer(path.parent)
-    if llama2c_bin:
-        return bin_checkpoint(path, tokenizer)
+    found = bin_checkpoint(path) if llama2c_bin else pt_checkpoint(path)
+    if tokenizer is None and found.family == FAMILY:
+        tokenizer = tokenizer_beside(path, found.config.d_vocab)
+    return replace(found, tokenizer=tokenizer)
+
+
+def pt_checkpoint(path: Path) -> Checkpoint:
+    """What PyTorch wrote to `path`: nanoGPT's checkpoint, minGPT's or llama2.c's."""
     content = tensors.read_torch(path)
     if isinstance(content, dict) and {"model", "model_args"} <= content.keys():
         arguments = content["model_args"]
         if not isinstance(arguments, dict):
             kind = type(arguments).__name__
             raise LoadError(f"{path}: 'model_args': expected a dictionary of the model's sizes, got {kind}")
-        return (llama2c_checkpoint if "dim" in arguments else nanogpt_checkpoint)(path, content, tokenizer)
+        return (llama2c_checkpoint if "dim" in arguments else nanogpt_checkpoint)(path, content)
     if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
         raise LoadError(
             f"{path}: a checkpoint of Lightning, which does not say what the model is made of; save its 'state_dict' "
@@ -134,10 +142,10 @@ def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Ch
             "beside it, which says how many heads there are; got neither"
         )
     written = tensors.read_json(path.parent / "config.json")
-    return mingpt_checkpoint(path, tensors.file_state(content, path), written, tokenizer)
+    return mingpt_checkpoint(path, tensors.file_state(content, path), written)
 
 
-def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
+def nanogpt_checkpoint(path: Path, content: Mapping[str, Any]) -> Checkpoint:
     """The checkpoint that nanoGPT wrote to `path`, whose `content` was read."""
     fields = ForeignConfig(content["model_args"], f"{path}: model_args", "nanoGPT")
     config = _gpt_config(
@@ -147,16 +155,14 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTra
     )
     state = tensors.file_state(content["model"], path)
     config = replace(config, tied=is_tied(state, NANOGPT.embed, NANOGPT.unembed))
-    return Checkpoint(str(path), "nanoGPT", config, lambda: state, NANOGPT.weights, tokenizer, MASKS)
+    return Checkpoint(str(path), "nanoGPT", config, lambda: state, NANOGPT.weights, left_out=MASKS)
 
 
 def _gpt_config(fields: ForeignConfig, **chosen: Any) -> TransformerConfig:
     return fields.transformer(**fields.gpt_sizes(), **fields.named({"n_ctx": "block_size"}), **chosen)
 
 
-def mingpt_checkpoint(
-    path: Path, state: tensors.State, written: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None
-) -> Checkpoint:
+def mingpt_checkpoint(path: Path, state: tensors.State, written: Mapping[str, Any]) -> Checkpoint:
     """The checkpoint that minGPT wrote to `path`, whose tensors and whose ``config.json`` were read."""
     described = written.get("model")
     if not isinstance(described, dict):
@@ -168,7 +174,7 @@ def mingpt_checkpoint(
     fields = ForeignConfig(_filled_in(described, state, layout), f"{path.parent / 'config.json'}", "minGPT")
     first = layout.embed == MINGPT_2020.embed
     config = _gpt_config(fields, act_fn="gelu" if first else "gelu_new", tied=False, biases=GPT_BIASES)
-    return Checkpoint(str(path), "minGPT", config, lambda: state, layout.weights, tokenizer, MINGPT_MASKS)
+    return Checkpoint(str(path), "minGPT", config, lambda: state, layout.weights, left_out=MINGPT_MASKS)
 
 
 def _mingpt_layout(state: tensors.State) -> Layout:
@@ -198,28 +204,20 @@ def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], layout
     return found | {name: value for name, value in described.items() if value is not None}
 
 
-def llama2c_checkpoint(path: Path, content: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
+def llama2c_checkpoint(path: Path, content: Mapping[str, Any]) -> Checkpoint:
     """The training checkpoint that llama2.c wrote to `path`, whose `content` was read."""
     state = tensors.file_state(content["model"], path)
     if W_1 not in state or state[W_1].ndim != 2:
         raise LoadError(f"{path}: tensor {W_1!r} is no matrix here, which would say how many neurons there are")
     fields = {**content["model_args"], "hidden_dim": len(state[W_1])}
     config = _llama2c_config(fields, f"{path}: model_args", tied=is_tied(state, LLAMA2C.embed, LLAMA2C.unembed))
-    return _checkpoint(path, config, state, tokenizer)
-
-
-def _checkpoint(
-    path: Path, config: TransformerConfig, state: dict[str, Tensor], tokenizer: PreTrainedTokenizerBase | None
-) -> Checkpoint:
-    tokenizer = tokenizer_beside(path, config.d_vocab) if tokenizer is None else tokenizer
-    return Checkpoint(str(path), FAMILY, config, lambda: state, LLAMA2C.weights, tokenizer, BUFFERS)
+    return Checkpoint(str(path), FAMILY, config, lambda: state, LLAMA2C.weights, left_out=BUFFERS)
 
 
 def _llama2c_config(fields: Mapping[str, Any], source: str, *, tied: bool) -> TransformerConfig:
     config = ForeignConfig(fields, source, FAMILY)
     return config.transformer(
         **config.named(SIZES),
-        **config.named_or(n_kv_heads=("n_kv_heads", None), eps=("norm_eps", 1e-5)),
         d_head=config.head_width("dim", "n_heads"),
         act_fn="silu",
         tied=tied,
@@ -230,8 +228,8 @@ def _llama2c_config(fields: Mapping[str, Any], source: str, *, tied: bool) -> Tr
     )
 
 
-def bin_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
-    """The model in llama2.c's `path`, with the tokenizer beside it unless another is given."""
+def bin_checkpoint(path: Path) -> Checkpoint:
+    """The model in llama2.c's `path`."""
     version, config = _header(path)
     shapes = _shapes(config, version)
     start = HEADER if version else LEGACY_HEADER
@@ -242,7 +240,8 @@ def bin_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Che
             f"{path}: expected {start + 4 * numbers} bytes of a llama2.c model of version {version} with these sizes, "
             f"got {size}; fetch or export it again, or give the folder of another kind of model"
         )
-    return _checkpoint(path, config, _state(path, start // 4, shapes, config.n_layers), tokenizer)
+    state = _state(path, start // 4, shapes, config.n_layers)
+    return Checkpoint(str(path), FAMILY, config, lambda: state, LLAMA2C.weights, left_out=BUFFERS)
 
 
 def _header(path: Path) -> tuple[int, TransformerConfig]:

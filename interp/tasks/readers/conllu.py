@@ -55,7 +55,7 @@ def _lines(row: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
     Raises ``ValueError`` where the columns do not fit together.
     """
     columns = [_column(row, name) for name in _COLUMNS]
-    ranges = dict(map(_range, _records(row.get("mwt"))))
+    ranges = _ranges(row.get("mwt"))
     beyond = [each[0] for first, each in ranges.items() if first > len(columns[0])]
     if beyond:
         raise ValueError(f"expected multiword tokens of {len(columns[0])} words in 'mwt', got {beyond[0]}")
@@ -95,33 +95,27 @@ def _entry(name: str, value: Any) -> str:
     return field
 
 
-def _records(given: Any) -> list[Mapping[str, Any]]:
-    """A list of records; older versions of ``datasets`` give a record of lists."""
+def _ranges(given: Any) -> dict[int, list[str]]:
+    """The line of each multiword token, by its first word, of a list of records.
+
+    Older versions of ``datasets`` give a record of lists.
+    """
     if isinstance(given, Mapping) and all(isinstance(values, list) for values in given.values()):
-        return [dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
-    records = [] if given is None else given
-    if not isinstance(records, list) or not all(isinstance(each, Mapping) for each in records):
+        given = [dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
+    if not isinstance(given, list | None) or not all(isinstance(each, Mapping) for each in given or ()):
         raise ValueError(f"expected a list of multiword tokens in 'mwt', got {shortened(str(given))}")
-    return records
-
-
-def _range(record: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """A multiword token's line, by its first word."""
-    found = _RANGE.fullmatch(str(record.get("id")))
-    form = _entry("form", record.get("form"))
-    if found is None or form == _NONE:
-        raise ValueError(f"expected an id such as 2-3 and a form in 'mwt', got {dict(record)!r:.60}")
-    return int(found[1]), [found[0], form, *[_NONE] * 7, _entry("misc", record.get("misc"))]
+    ranges = {}
+    for record in given or ():
+        found, form = _RANGE.fullmatch(str(record.get("id"))), _entry("form", record.get("form"))
+        if found is None or form == _NONE:
+            raise ValueError(f"expected an id such as 2-3 and a form in 'mwt', got {dict(record)!r:.60}")
+        ranges[int(found[1])] = [found[0], form, *[_NONE] * 7, _entry("misc", record.get("misc"))]
+    return ranges
 
 
 def _spell(forms: Sequence[str], text: str) -> bool:
     """Whether words follow each other in a text, with nothing but white space between them."""
-    for form in forms:
-        text = text.lstrip()
-        if not text.startswith(form):
-            return False
-        text = text.removeprefix(form)
-    return not text.strip()
+    return re.fullmatch(r"\s*".join(["", *map(re.escape, forms), ""]), text) is not None
 
 
 def read_conllu(path: str | Path) -> Iterator[Document]:

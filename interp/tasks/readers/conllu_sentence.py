@@ -158,14 +158,9 @@ class Node:
     place: str  # of the line, for an error
     # a word's number; or of a multiword token ``(2, "-", 3)``, of an empty node ``(8, ".", 1)``
     id: int | tuple[int, str, int]
-    word: Word  # its columns; where it stands is found out later
+    word: Word  # its columns, the form ``_`` where that is not said; where it stands is found out later
     head: int | None  # number of the head; 0 for a root, None where it is not said
     misc: tuple[tuple[str, str], ...]  # names and values of all else; a name may come twice
-
-    @property
-    def form(self) -> str:
-        """As it is spelled, ``_`` where that is not said."""
-        return self.word.form
 
     @property
     def n_words(self) -> int:
@@ -218,7 +213,7 @@ def _pairs(field: str) -> Iterator[tuple[str, str]]:
 
 def written(nodes: Sequence[Node]) -> str:
     """The text that the forms and ``SpaceAfter=No`` give."""
-    pieces = [node.form + ("" if "No" in node.said("SpaceAfter") else " ") for node in _surface(nodes)]
+    pieces = [node.word.form + ("" if "No" in node.said("SpaceAfter") else " ") for node in _surface(nodes)]
     return "".join(pieces).rstrip(" ")
 
 
@@ -236,11 +231,11 @@ def _surface(nodes: Sequence[Node]) -> Iterator[Node]:
 
 def word_spans(nodes: Sequence[Node], text: str) -> list[Span]:
     """Where each word stands in the text."""
-    forms = [node.form for node in nodes if isinstance(node.id, int)]
+    forms = [node.word.form for node in nodes if isinstance(node.id, int)]
     spans: list[Span] = []
     at = 0
     for node in _surface(nodes):
-        form = node.form
+        form = node.word.form
         while text[at : at + 1].isspace() and not text.startswith(form, at):
             at += 1
         if not text.startswith(form, at):
@@ -329,6 +324,6 @@ def parse_sentence(block: Block) -> ParsedSentence:
 
 def _without_words(nodes: Sequence[Node]) -> bool:
     """Whether a word's form is not said. ``_`` beside words is an underscore where it has a sign's part of speech."""
-    unsaid = [node for node in nodes if node.n_words and node.form == NOTHING]
-    all_words = all(node.form == NOTHING for node in nodes if isinstance(node.id, int))
+    unsaid = [node for node in nodes if node.n_words and node.word.form == NOTHING]
+    all_words = all(node.word.form == NOTHING for node in nodes if isinstance(node.id, int))
     return all_words or any(node.word.upos not in _MAY_BE_SPELLED_SO for node in unsaid)
