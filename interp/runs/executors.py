@@ -3,7 +3,7 @@
 A part's result does not depend on who computes it: every worker has the same work, and as many threads as asked.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -88,11 +88,14 @@ HERE = Local()
 
 
 @dataclass(frozen=True)
-class _Calls:
-    call: Callable[..., Any]
-    arguments: Sequence[tuple[Any, ...]]
+class Calls:
+    """Calls of a function of a module; a job is the number, or the name, of a call's arguments."""
 
-    def run(self, job: int) -> Any:
+    call: Callable[..., Any]
+    arguments: Sequence[tuple[Any, ...]] | Mapping[str, tuple[Any, ...]]
+
+    def run(self, job: Any) -> Any:
+        """Make a call."""
         return self.call(*self.arguments[job])
 
 
@@ -106,4 +109,4 @@ def spread(
         KeyboardInterrupt: Interrupted: calls that have begun are given up.
     """
     own = executor if len(arguments) > 1 else HERE
-    yield from own.stream(_Calls(call, arguments), range(len(arguments)), threads=torch.get_num_threads())
+    yield from own.stream(Calls(call, arguments), range(len(arguments)), threads=torch.get_num_threads())
