@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from interp.errors import InputError, LoadError, OutputError
+from interp.hashing import plain
 from interp.runs.files import OtherVersionError, locked, put, read_table, sha256_of, writing
 from interp.runs.key import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, Record, Result, table_file
 
@@ -117,7 +118,7 @@ class RunFolder:
     @property
     def recorded(self) -> bool:
         """Whether its manifest is there and intact."""
-        found = _unless_damaged(lambda: Record.read(self.folder))
+        found = _unless_damaged(lambda: Record.read(self.folder / MANIFEST))
         return found is not None and found.key == self.record.key
 
     def _require_record(self) -> None:
@@ -180,7 +181,8 @@ class RunFolder:
             for name, table in tables.items():
                 digests[name] = self._keep(table, self.folder / table_file(name))
             parts = tuple(path.name for path in self.parts().values())
-            self._write_text(self.folder / RESULT, Result(facts, digests, parts).text(self.record.key))
+            result = Result(self.record.key, plain(facts), digests, parts)
+            self._write_text(self.folder / RESULT, result.text())
         self.log("finished")
         found = self.result()
         assert found is not None, "it was written a moment ago"
@@ -212,7 +214,8 @@ class RunFolder:
 
     def _kept(self) -> Result | None:
         """``result.json``; None where there is none, or a damaged one."""
-        return _unless_damaged(lambda: Result.read(self.folder, self.record.key))
+        kept = _unless_damaged(lambda: Result.read(self.folder / RESULT))
+        return kept if kept is not None and kept.key == self.record.key else None
 
     def _hurt(self, kept: Result | None) -> list[str]:
         """The result, or files of its tables, that are not as they were written."""
