@@ -129,9 +129,7 @@ def _known(folder: Path) -> KnownRun:
     except LoadError as error:
         return KnownRun(folder, None, error)
     try:
-        Result.read(folder / RESULT)
+        Result.intact(folder / RESULT)
     except OtherVersionError as error:
         return KnownRun(folder, record, error)
-    except LoadError:  # not finished, or damaged
-        pass
     return KnownRun(folder, record)

@@ -151,6 +151,16 @@ class Signed:
             pass
         raise wrong
 
+    @classmethod
+    def intact(cls, path: Path) -> Self | None:
+        """As ``read``, but None where it is damaged or missing."""
+        try:
+            return cls.read(path)
+        except OtherVersionError:
+            raise
+        except LoadError:
+            return None
+
 
 def from_json(kind: Any, value: Any) -> Any:
     """What was read, as a value of this type: a dataclass, a tuple, a mapping, a choice. Raises TypeError otherwise.

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from interp.errors import InputError, LoadError, OutputError
 from interp.hashing import plain
-from interp.runs.files import OtherVersionError, locked, put, read_table, sha256_of, writing
+from interp.runs.files import locked, put, read_table, sha256_of, writing
 from interp.runs.key import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, Record, Result, table_file
 
 
@@ -70,7 +70,6 @@ def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-Anything = TypeVar("Anything")
 _DRAFT = ".partial"
 _LOG = logging.getLogger(__name__)
 
@@ -118,7 +117,7 @@ class RunFolder:
     @property
     def recorded(self) -> bool:
         """Whether its manifest is there and intact."""
-        found = _unless_damaged(lambda: Record.read(self.folder / MANIFEST))
+        found = Record.intact(self.folder / MANIFEST)
         return found is not None and found.key == self.record.key
 
     def _require_record(self) -> None:
@@ -214,7 +213,7 @@ class RunFolder:
 
     def _kept(self) -> Result | None:
         """``result.json``; None where there is none, or a damaged one."""
-        kept = _unless_damaged(lambda: Result.read(self.folder / RESULT))
+        kept = Result.intact(self.folder / RESULT)
         return kept if kept is not None and kept.key == self.record.key else None
 
     def _hurt(self, kept: Result | None) -> list[str]:
@@ -272,16 +271,6 @@ def _owner(table: pa.Table) -> Any:
     with suppress(ValueError):
         return json.loads((table.schema.metadata or {}).get(b"interp", b"null"))
     return None
-
-
-def _unless_damaged(read: Callable[[], Anything]) -> Anything | None:
-    """What is read; None where it is damaged or missing. Of another version, it raises."""
-    try:
-        return read()
-    except OtherVersionError:
-        raise
-    except LoadError:
-        return None
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> str:
