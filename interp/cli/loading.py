@@ -1,4 +1,4 @@
-"""What a command works on: a model with a tokenizer, the tasks that this can carry, and treebanks."""
+"""What a command works on: the tasks that a model can carry, and treebanks."""
 
 from collections.abc import Sequence
 from pathlib import Path

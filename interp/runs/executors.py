@@ -3,14 +3,14 @@
 A part's result does not depend on who computes it: every worker has the same work, and as many threads as asked.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
 from interp.arguments import whole_number
-from interp.runs.workers import Workers
+from interp.runs.workers import Calls, Workers
 
 
 class Work(Protocol):
@@ -85,18 +85,6 @@ class Processes:
 
 
 HERE = Local()
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Calls of a function of a module; a job is the number, or the name, of a call's arguments."""
-
-    call: Callable[..., Any]
-    arguments: Sequence[tuple[Any, ...]] | Mapping[str, tuple[Any, ...]]
-
-    def run(self, job: Any) -> Any:
-        """Make a call."""
-        return self.call(*self.arguments[job])
 
 
 def spread(

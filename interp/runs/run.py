@@ -21,12 +21,13 @@ import torch
 from interp.errors import AuditError, InputError, LoadError
 from interp.interventions.parts import COLUMNS, PartScores
 from interp.interventions.sweep_run import Answer, SweepRun
-from interp.runs.executors import HERE, Calls, Executor, Work, nobody
+from interp.runs.executors import HERE, Executor, Work, nobody
 from interp.runs.files import writing
 from interp.runs.fresh import asked_together, generation_of, generations
 from interp.runs.key import FRAME, Record
 from interp.runs.root import root_of
 from interp.runs.run_folder import Finished, RunFolder
+from interp.runs.workers import Calls
 
 _LOG = logging.getLogger(__name__)
 _HALVINGS, _PROCESSOR = b"halvings", b"processor"
