@@ -60,6 +60,7 @@ class Collected(Drawn):
 def collect(of: Collected, work: Annotated[Work, Fields(without=("out", "runs", "fresh"))]) -> None:
     """What does the model hold at every word? Stored for probes; asked again after an interrupt, it goes on."""
     from interp.report.folder import FOLDER, absolute, check_place
+    from interp.residual.collecting import require_positions
     from interp.runs.collecting import require_usable
 
     folder = absolute(of.out, FOLDER)
@@ -74,10 +75,11 @@ def collect(of: Collected, work: Annotated[Work, Fields(without=("out", "runs", 
         if value is not None:
             raise InputError(f"{name}: expected none beside {beside}, got {value!r}; leave it out")
     who = work.who()
-    names = _site_names(of.site)
+    names = names_in(of.site) or []
+    require_positions(_sites(names, [0]))
     corpus, features = _read(of.data, of.feature)
     loaded = work.load()
-    sites = _sites(names, of.layer, loaded.cfg.n_layers)
+    sites = _sites(names, _layers(of.layer, loaded.cfg.n_layers))
     if corpus is None:
         source = _of_task(loaded, str(of.task), n=of.n, seed=of.seed, unequal_lengths=of.unequal_lengths)
     else:
@@ -163,33 +165,22 @@ def _read(data: list[str] | None, feature: list[str] | None) -> "tuple[Corpus | 
     return corpus, [name for name in there if name in features]
 
 
-def _site_names(lists: list[str]) -> list[str]:
-    """The sites' names, which must be of sites with positions."""
-    from interp.model.sites import Site
-    from interp.residual.collecting import require_positions
+def _sites(names: Sequence[str], layers: Sequence[int]) -> "list[Site]":
+    """Each site in each layer, where it has layers."""
+    from interp.model.sites import SITES, Site, is_layered
 
-    names = names_in(lists) or []
-    require_positions([Site(name, 0 if _layered(name) else None) for name in names])
-    return names
+    places: dict[bool, Sequence[int | None]] = {True: layers, False: [None]}
+    return [Site(name, layer) for name in names for layer in places[name in SITES and is_layered(name)]]
 
 
-def _layered(name: str) -> bool:
-    from interp.model.sites import SITES, is_layered
-
-    return name in SITES and is_layered(name)
-
-
-def _sites(names: Sequence[str], layer: list[str] | None, n_layers: int) -> "list[Site]":
-    """Each site in each layer that is asked for."""
-    from interp.model.sites import Site
-
+def _layers(given: list[str] | None, n_layers: int) -> list[int]:
+    """The layers that are asked for."""
     known = [str(number) for number in range(n_layers)]
-    asked = names_in(layer) or known
+    asked = names_in(given) or known
     for each in asked:
         if each not in known:
             raise InputError(f"--layer {each}: expected a layer of the model, from 0 to {n_layers - 1}")
-    layers = [int(each) for each in asked]
-    return [Site(name, number) for name in names for number in (layers if _layered(name) else [None])]
+    return [int(each) for each in asked]
 
 
 def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path, **options: Any) -> "ActivationStore":

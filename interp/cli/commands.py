@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -50,8 +50,13 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
         kept_in.set(None)
-        with _one_line(), events_as_lines(), _one_generation() if self.fresh else nullcontext():
-            return super().invoke(ctx)
+        with _one_line(), events_as_lines():
+            if not self.fresh:
+                return super().invoke(ctx)
+            from interp.runs.fresh import asked_together
+
+            with asked_together():
+                return super().invoke(ctx)
 
 
 class Grouped(TyperCommand):
@@ -100,13 +105,6 @@ def _typed(way: str, options: Mapping[str, tuple[str, bool]], commands: set[str]
 
 def _option(name: str, is_flag: bool, value: str) -> str:
     return name if is_flag else f"{name} {value}"
-
-
-def _one_generation() -> AbstractContextManager[None]:
-    """All that one command asks anew belongs together."""
-    from interp.runs.fresh import asked_together
-
-    return asked_together()
 
 
 @contextmanager

@@ -32,15 +32,8 @@ def models(incomplete: str) -> list[str]:
     return _beginning(incomplete, sorted(path.parent.name for path in _PACKAGE.glob("model/zoo/*/config.json")))
 
 
-def site(incomplete: str) -> list[str]:
-    """A point where activations are read and written."""
-    from interp.model.sites import SITES
-
-    return _beginning(incomplete, SITES)
-
-
 def sites(incomplete: str) -> list[str]:
-    """Several of these."""
+    """Points where activations are read and written."""
     from interp.model.sites import SITES
 
     return several_of(*SITES)(incomplete)

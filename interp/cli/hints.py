@@ -6,15 +6,13 @@ can be given to a shell as it is, and does its work there; what stands behind th
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interp.cli.saying import say
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from interp.methods.dossier import HeadsReport
     from interp.report.sweep_cells import Swept
     from interp.tasks.task import Task
@@ -189,39 +187,6 @@ def after_plan(preset: str | None, model: str | None, task: str | None, *, asked
     why = "the sweep itself" if preset is None else "the sweep itself, from the hub"
     same = asked if preset is None else ()
     return Next(("ablate", "--task", task or "ioi", *of_model(model or preset), *same, "--out", "ablation"), why)
-
-
-@dataclass(frozen=True)
-class Told:
-    """What is known of a run: its key, its state, and whether ``interp runs resume`` would go on with it."""
-
-    key: str
-    state: str
-    resumable: bool
-
-
-def after_runs(known: Iterable[Told], runs: "Path | None") -> Next:
-    """The latest run that is not finished and can be, else the latest that can be shown; without, the main job."""
-    listed = [each for each in known if each.state in ("begun", "finished")]
-    for each in listed:
-        if each.state == "begun" and each.resumable:
-            return after_run(each, runs)
-    if listed:
-        return Next(("runs", "show", listed[0].key, *_of_folder(runs)), "what was the latest asked?")
-    return after_looking(None)
-
-
-def after_run(run: Told, runs: "Path | None") -> Next:
-    """Its numbers, or the rest of them; of one that nobody here can go on with, which others there are."""
-    if run.state == "finished":
-        return Next(("runs", "export", run.key, *_of_folder(runs), "--out", "effects.csv"), "its numbers")
-    if not run.resumable:
-        return Next(("runs", "ls", *_of_folder(runs)), "which others are there?")
-    return Next(("runs", "resume", run.key, *_of_folder(runs)), "it is not finished")
-
-
-def _of_folder(runs: "Path | None") -> tuple[str, ...]:
-    return () if runs is None else ("--runs", str(runs))
 
 
 def after_looking(model: str | None, able: bool = True) -> Next:

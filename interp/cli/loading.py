@@ -1,37 +1,15 @@
-"""What a command works on: a model with a tokenizer, the tasks that this can carry, and treebanks."""
+"""What a command works on: the tasks that a model can carry, and treebanks."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interp.cli.saying import say
-from interp.errors import InputError, LoadError, among
+from interp.errors import InputError, among
 
 if TYPE_CHECKING:
     from interp.tasks.corpus import Corpus
     from interp.tasks.task import Task
-
-
-def load_for_tasks(model: str | None, *, device: str, dtype: str, threads: int) -> Any:
-    """Load a model that tasks can be encoded for, and set how many CPU threads compute.
-
-    Raises:
-        LoadError: It cannot be loaded, or has no tokenizer.
-    """
-    import torch
-
-    from interp.cli.terminal import warnings_as_lines
-    from interp.model import loading
-
-    torch.set_num_threads(threads)
-    with warnings_as_lines():
-        loaded = loading.load_model(model, device=device, dtype=dtype)
-    if loaded.tokenizer is None:
-        raise LoadError(
-            f"model {model}: expected a tokenizer beside the weights, got none: the folder has no tokenizer files; "
-            "save one there with tokenizer.save_pretrained(folder)"
-        )
-    return loaded
 
 
 def load_tasks(

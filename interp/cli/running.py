@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from interp.cli.hints import Next, say_next
 from interp.cli.saying import say, say_lines
-from interp.errors import InputError
+from interp.errors import InputError, LoadError
 
 if TYPE_CHECKING:
     from interp.report.sections import Page
@@ -112,10 +112,26 @@ class Work:
         return Local() if chosen == "local" else Processes(self.processes)
 
     def load(self, name: str | None = None) -> Any:
-        """The model, or another by its name, with a tokenizer to encode tasks."""
-        from interp.cli.loading import load_for_tasks
+        """The model, or another by its name, with a tokenizer to encode tasks; as many CPU threads compute as asked.
 
-        return load_for_tasks(name or self.model, device=self.device, dtype=self.dtype, threads=self.threads)
+        Raises:
+            LoadError: It cannot be loaded, or has no tokenizer.
+        """
+        import torch
+
+        from interp.cli.terminal import warnings_as_lines
+        from interp.model import loading
+
+        torch.set_num_threads(self.threads)
+        model = name or self.model
+        with warnings_as_lines():
+            loaded = loading.load_model(model, device=self.device, dtype=self.dtype)
+        if loaded.tokenizer is None:
+            raise LoadError(
+                f"model {model}: expected a tokenizer beside the weights, got none: the folder has no tokenizer files; "
+                "save one there with tokenizer.save_pretrained(folder)"
+            )
+        return loaded
 
     def answer(
         self,

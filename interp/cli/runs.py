@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.cli.generated import Fields
-from interp.cli.hints import Told, after_looking, after_run, after_runs, say_next
+from interp.cli.hints import Next, after_looking, say_next
 from interp.cli.options import LEFT
 from interp.cli.running import Work, seconds_since
 from interp.cli.saying import say
@@ -48,7 +48,7 @@ def ls(work: Where) -> None:
         asked = row["asked"] or f"see `interp runs verify {row['key']}{_where(work.runs)}`"
         lines.append((row["key"], asked, row["state"], _parts(row), f"{row['bytes'] / 1e6:.1f}", row["begun"]))
     print_table(("key", "asked", "state", "parts", "MB", "begun"), lines)
-    say_next(after_runs(map(_told, known), work.runs))
+    say_next(after_runs(known, work.runs))
 
 
 def show(key: KeyArgument, work: Where) -> None:
@@ -72,7 +72,7 @@ def show(key: KeyArgument, work: Where) -> None:
     for name, value in more.items():
         say(f"{name}:")
         _say_inner(value, 1)
-    say_next(after_run(_told(run), work.runs))
+    say_next(after_run(run, work.runs))
 
 
 def _say_inner(given: dict[str, Any], depth: int) -> None:
@@ -118,7 +118,7 @@ def verify(
             f"them: {', '.join(each.key for each in others[:5])}; `interp runs rm KEY{_where(work.runs)}` removes one"
         )
     if not work.as_json:
-        say_next(after_runs(map(_told, chosen), work.runs))
+        say_next(after_runs(chosen, work.runs))
 
 
 def export(
@@ -202,18 +202,41 @@ def _begun_by(run: "KnownRun") -> tuple[list[str], str]:
     return command, folder
 
 
-def _told(run: "KnownRun") -> Told:
-    """What a hint rests on."""
-    try:
-        _begun_by(run)
-    except (InputError, LoadError):
-        return Told(run.key, run.state, resumable=False)
-    return Told(run.key, run.state, resumable=True)
+def resumable(run: "KnownRun") -> bool:
+    """Whether ``interp runs resume`` would go on with it."""
+    with suppress(InputError, LoadError):
+        return bool(_begun_by(run))
+    return False
+
+
+def after_runs(known: "Iterable[KnownRun]", runs: Path | None) -> Next:
+    """The latest run that is not finished and can be, else the latest that can be shown; without, the main job."""
+    listed = [each for each in known if each.state in ("begun", "finished")]
+    begun = next((each for each in listed if each.state == "begun" and resumable(each)), None)
+    if begun is not None:
+        return after_run(begun, runs)
+    if listed:
+        return Next(("runs", "show", listed[0].key, *_of_folder(runs)), "what was the latest asked?")
+    return after_looking(None)
+
+
+def after_run(run: "KnownRun", runs: Path | None) -> Next:
+    """Its numbers, or the rest of them; of one that nobody here can go on with, which others there are."""
+    if run.state == "finished":
+        return Next(("runs", "export", run.key, *_of_folder(runs), "--out", "effects.csv"), "its numbers")
+    if not resumable(run):
+        return Next(("runs", "ls", *_of_folder(runs)), "which others are there?")
+    return Next(("runs", "resume", run.key, *_of_folder(runs)), "it is not finished")
+
+
+def _of_folder(runs: Path | None) -> tuple[str, ...]:
+    """The option that names a folder of runs."""
+    return () if runs is None else ("--runs", str(runs))
 
 
 def _where(runs: Path | None) -> str:
-    """The option that names a folder of runs, behind a command."""
-    return "" if runs is None else f" --runs {shlex.quote(str(runs))}"
+    """The same behind a command in a sentence."""
+    return "".join(f" {shlex.quote(each)}" for each in _of_folder(runs))
 
 
 def rm(

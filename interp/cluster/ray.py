@@ -114,7 +114,9 @@ class Ray:
         packed = pack(work)
         with _cluster(self.address, self.n * threads) as (ray, own):
             _look_for_room(ray, {"CPU": threads, "GPU": self.gpus or 0}, grows=not own or self.address is not None)
-            actors = _Actors(ray, _put(ray, packed), self, threads)
+            # Its tensors as arrays, which Ray does not copy out of its store.
+            held = ray.put((packed.data, [np.frombuffer(each, dtype=np.uint8) for each in packed.buffers]))
+            actors = _Actors(ray, held, self, threads)
             del packed  # Ray holds its own copy
             try:
                 yield from actors.stream(jobs, begun)
@@ -172,11 +174,6 @@ def _look_for_room(ray: Any, needed: dict[str, float], *, grows: bool) -> None:
     if not grows:
         raise InputError(f"{told}; ask for fewer threads or gpus, or compute on the CPU")
     _LOG.warning("%s; this waits for the cluster to grow", told)
-
-
-def _put(ray: Any, packed: Packed) -> Any:
-    """Some work in the object store, its tensors as arrays, which are not copied out of it."""
-    return ray.put((packed.data, [np.frombuffer(each, dtype=np.uint8) for each in packed.buffers]))
 
 
 class _Actors:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from interp.errors import InputError, LoadError, suggest
 from interp.runs.files import OtherVersionError
-from interp.runs.key import FRAME, KEY, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS, Record, Result
+from interp.runs.key import FRAME, KEY, KEY_DIGITS, LOCK, LOG, MANIFEST, PARTS, RESULT, Record, Result
 from interp.runs.run_folder import Log, RunFolder
 
 State = Literal["finished", "begun", "damaged", "other version"]
@@ -125,13 +125,11 @@ def find_run(root: Path, beginning: str) -> KnownRun:
 
 def _known(folder: Path) -> KnownRun:
     try:
-        record = Record.read(folder)
+        record = Record.read(folder / MANIFEST)
     except LoadError as error:
         return KnownRun(folder, None, error)
     try:
-        Result.read(folder, record.key)
+        Result.intact(folder / RESULT)
     except OtherVersionError as error:
         return KnownRun(folder, record, error)
-    except LoadError:  # not finished, or damaged
-        pass
     return KnownRun(folder, record)

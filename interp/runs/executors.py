@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from interp.arguments import whole_number
-from interp.runs.workers import Workers
+from interp.runs.workers import Calls, Workers
 
 
 class Work(Protocol):
@@ -87,15 +87,6 @@ class Processes:
 HERE = Local()
 
 
-@dataclass(frozen=True)
-class _Calls:
-    call: Callable[..., Any]
-    arguments: Sequence[tuple[Any, ...]]
-
-    def run(self, job: int) -> Any:
-        return self.call(*self.arguments[job])
-
-
 def spread(
     call: Callable[..., Any],
     arguments: Sequence[tuple[Any, ...]],
@@ -112,7 +103,7 @@ def spread(
     """
     own = executor if len(arguments) > 1 else HERE
     found: dict[int, Any] = {}
-    for number, result in own.stream(_Calls(call, arguments), range(len(arguments)), threads=torch.get_num_threads()):
+    for number, result in own.stream(Calls(call, arguments), range(len(arguments)), threads=torch.get_num_threads()):
         found[number] = result
         if progress is not None:
             progress(len(found), len(arguments))

@@ -10,15 +10,15 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
-from interp.errors import LoadError, OutputError, shown
+from interp.errors import InputError, LoadError, OutputError, shown
 
 _LONGEST = 200
 
@@ -97,27 +97,69 @@ def signed(content: Mapping[str, Any]) -> str:
     return _json({**content, "sha256": digest})
 
 
-def read_signed(path: Path, kind: str, version: int, what: str, advice: str) -> dict[str, Any]:
-    """What ``signed`` wrote into a file, of format `kind` and `version`; `what` and `advice` are for messages.
+@dataclass(frozen=True)
+class Signed:
+    """What is kept as a JSON file that carries its own SHA-256: a dataclass, whose fields are written by name."""
 
-    Raises OtherVersionError for another version, LoadError for what cannot be read, is of another kind, or damaged.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text)
-        ours = isinstance(content, dict) and content.get("format") == kind and _is_signed(content, text)
-    except OSError as error:
-        raise LoadError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, RecursionError) as error:  # also a NaN, half a character, or endless nesting
-        raise wrong_file(path, what, advice) from error
-    if not ours:
-        raise wrong_file(path, what, advice)
-    if content.get("version") != version:
-        raise OtherVersionError(
-            f"{path}: {what} in version {shown(content.get('version'))}, this program reads {version}; use the version "
-            "of interp that wrote it"
-        )
-    return {name: value for name, value in content.items() if name not in ("format", "version", "sha256")}
+    format: ClassVar[str]
+    version: ClassVar[int]
+    what: ClassVar[str]
+    """What messages call it."""
+    advice: ClassVar[str]
+
+    def derived(self) -> dict[str, Any]:
+        """What is written before the fields, and follows from them."""
+        return {}
+
+    def fits(self) -> bool:
+        """Whether the fields, each of its type, go together."""
+        return True
+
+    def text(self) -> str:
+        """As it is written."""
+        return signed({"format": self.format, "version": self.version, **self.derived(), **asdict(self)})
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What a file holds.
+
+        Raises:
+            OtherVersionError: Another version of this program wrote it.
+            LoadError: It cannot be read, is of another kind, or damaged.
+        """
+        wrong = LoadError(f"{path}: expected {cls.what}, got something else, or a damaged one; {cls.advice}")
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = json.loads(text)
+            ours = isinstance(content, dict) and content.get("format") == cls.format and _is_signed(content, text)
+        except OSError as error:
+            raise LoadError(f"{path}: cannot be read ({error.strerror or error})") from error
+        except (ValueError, RecursionError) as error:  # also a NaN, half a character, or endless nesting
+            raise wrong from error
+        if not ours:
+            raise wrong
+        if content.get("version") != cls.version:
+            raise OtherVersionError(
+                f"{path}: {cls.what} in version {shown(content.get('version'))}, this program reads {cls.version}; use "
+                "the version of interp that wrote it"
+            )
+        try:
+            found: Self = from_json(cls, {each.name: content.get(each.name) for each in fields(cls)})
+            if found.fits() and found.text() == text:
+                return found
+        except (TypeError, InputError):  # or what is named is unknown
+            pass
+        raise wrong
+
+    @classmethod
+    def intact(cls, path: Path) -> Self | None:
+        """As ``read``, but None where it is damaged or missing."""
+        try:
+            return cls.read(path)
+        except OtherVersionError:
+            raise
+        except LoadError:
+            return None
 
 
 def from_json(kind: Any, value: Any) -> Any:
@@ -130,7 +172,8 @@ def from_json(kind: Any, value: Any) -> Any:
         return value
     if is_dataclass(kind):
         made: Any = kind
-        hints = get_type_hints(kind)
+        types = get_type_hints(kind)
+        hints = {each.name: types[each.name] for each in fields(kind)}
         if isinstance(value, dict) and value.keys() == hints.keys():
             return made(**{name: from_json(hint, value[name]) for name, hint in hints.items()})
     elif origin is tuple:
@@ -142,11 +185,6 @@ def from_json(kind: Any, value: Any) -> Any:
     elif value in args if origin is Literal else type(value) in (args or (kind,)):
         return value
     raise TypeError(f"expected {kind}, got {value!r:.80}")
-
-
-def wrong_file(path: Path, what: str, advice: str) -> LoadError:
-    """The error for a file that is not `what` it should be, or damaged."""
-    return LoadError(f"{path}: expected {what}, got something else, or a damaged one; {advice}")
 
 
 def _is_signed(content: Mapping[str, Any], text: str) -> bool:

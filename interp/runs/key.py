@@ -16,12 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from interp.errors import InputError
 from interp.hashing import canonical, plain
-from interp.runs.files import from_json, read_signed, signed, wrong_file
+from interp.runs.files import Signed
 from interp.source import PACKAGE, changed, modules
 
 MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "log.jsonl", "lock"
@@ -36,9 +35,6 @@ DIGITS = 16
 PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{DIGITS}}})\.parquet")
 LIBRARIES = ("torch", "numpy", "scipy", "pandas", "transformers", "transformer_lens")
 
-FORMAT, VERSION = "interp run", 1
-RESULT_FORMAT, RESULT_VERSION = "interp run result", 2
-_RECORD, _RESULT = "the manifest of a run", "the result of a run"
 _ADVICE = "give the command again, which makes it anew, or remove the run (`interp runs rm`)"
 
 
@@ -97,7 +93,7 @@ def require_program(asked: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Signed):
     """The manifest of a run.
 
     Attributes:
@@ -109,6 +105,7 @@ class Record:
     asked: Mapping[str, Any]
     about: Mapping[str, Any]
     generation: int = 0
+    format, version, what, advice = "interp run", 2, "the manifest of a run", _ADVICE
 
     @classmethod
     def of(cls, asked: Mapping[str, Any], about: Mapping[str, Any]) -> "Record":
@@ -125,65 +122,36 @@ class Record:
         """Name of the run's folder."""
         return f"{self.question}-{self.generation}" if self.generation else self.question
 
-    def text(self) -> str:
-        """Content of ``manifest.json``."""
-        content = {"asked": dict(self.asked), "about": dict(self.about)}
-        return signed({"format": FORMAT, "version": VERSION, "key": self.key, **content})
+    def derived(self) -> dict[str, Any]:
+        """The key: its hash of what was asked shows that the two belong together."""
+        return {"key": self.key}
 
-    @classmethod
-    def read(cls, folder: Path) -> "Record":
-        """Read ``manifest.json`` of a run's folder.
-
-        Raises:
-            LoadError: There is none, it is damaged, or of another version.
-        """
-        content = read_signed(folder / MANIFEST, FORMAT, VERSION, _RECORD, _ADVICE)
-        asked, about, key = (content.get(name) for name in ("asked", "about", "key"))
-        named = KEY.fullmatch(key) if isinstance(key, str) else None
-        if isinstance(asked, dict) and isinstance(about, dict) and named is not None:
-            record = cls(asked, about, int(named[2] or 0))
-            if record.key == key:
-                return record
-        raise wrong_file(folder / MANIFEST, _RECORD, _ADVICE)
+    def fits(self) -> bool:
+        """Whether there is such a key."""
+        return KEY.fullmatch(self.key) is not None
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Signed):
     """A finished run, except the numbers in its tables.
 
     Attributes:
+        key: Of the run.
         facts: As JSON; a sweep's provenance.
         tables: SHA-256 of each table's file, by the table's name.
         parts: File names of the parts.
     """
 
+    key: str
     facts: Mapping[str, Any]
     tables: Mapping[str, str]
     parts: tuple[str, ...]
+    format, version, what, advice = "interp run result", 2, "the result of a run", _ADVICE
 
-    def text(self, key: str) -> str:
-        """Content of ``result.json`` of the run with this key."""
-        how = {"facts": plain(self.facts), "tables": dict(self.tables), "parts": list(self.parts)}
-        return signed({"format": RESULT_FORMAT, "version": RESULT_VERSION, "key": key, **how})
-
-    @classmethod
-    def read(cls, folder: Path, key: str) -> "Result":
-        """Read ``result.json`` of a run's folder.
-
-        Raises:
-            LoadError: There is none, it is damaged, of another run or version.
-        """
-        content = read_signed(folder / RESULT, RESULT_FORMAT, RESULT_VERSION, _RESULT, _ADVICE)
-        try:
-            ours = content.pop("key", None) == key
-            found: Result = from_json(cls, content)
-        except TypeError:
-            ours = False
-        # No name leads out of the folder, and an answer without tables says so.
-        if not ours or not (
-            all(map(TABLE.fullmatch, found.tables))
-            and all(map(PART.fullmatch, found.parts))
-            and (found.tables or found.facts.get("answers") == [])
-        ):
-            raise wrong_file(folder / RESULT, _RESULT, _ADVICE)
-        return found
+    def fits(self) -> bool:
+        """Whether no name leads out of the folder, and an answer without tables says so."""
+        return (
+            all(map(TABLE.fullmatch, self.tables))
+            and all(map(PART.fullmatch, self.parts))
+            and bool(self.tables or self.facts.get("answers") == [])
+        )

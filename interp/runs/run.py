@@ -27,6 +27,7 @@ from interp.runs.fresh import asked_together, generation_of, generations
 from interp.runs.key import FRAME, Record
 from interp.runs.root import root_of
 from interp.runs.run_folder import Finished, RunFolder
+from interp.runs.workers import Calls
 
 _LOG = logging.getLogger(__name__)
 _HALVINGS, _PROCESSOR = b"halvings", b"processor"
@@ -322,15 +323,6 @@ def _numbered(name: str, number: int) -> str:
     return f"{name}_{number}" if number else name
 
 
-@dataclass(frozen=True)
-class _NamedCalls:
-    call: Callable[[Any], pd.DataFrame]
-    jobs: Mapping[str, Any]
-
-    def run(self, job: str) -> pa.Table:
-        return pa.Table.from_pandas(self.call(self.jobs[job]), preserve_index=False)
-
-
 def kept_frame(
     run: Run | None,
     asked: Mapping[str, Any],
@@ -345,13 +337,14 @@ def kept_frame(
     executor = HERE if run is None else run.executor
 
     def compute(folder: RunFolder | None) -> Finished:
-        found: dict[str, pa.Table] = {}
+        found: dict[str, pd.DataFrame] = {}
+        calls = Calls(call, {name: (job,) for name, job in jobs.items()})
         tell(0)
-        for name, table in stream_parts(folder, executor, _NamedCalls(call, jobs), list(jobs), _TABLES):
+        for name, table in stream_parts(folder, executor, calls, list(jobs), _FRAMES):
             found[name] = table
             if len(found) < len(jobs):
                 tell(len(found))
-        frame = pd.concat([found[name].to_pandas().assign(job=name) for name in jobs], ignore_index=True)
+        frame = pd.concat([found[name].assign(job=name) for name in jobs], ignore_index=True)
         return Finished({FRAME: frame}, {"jobs": len(jobs)})
 
     frame = once(run, lambda: asked, {}, compute).tables[FRAME]
@@ -359,4 +352,6 @@ def kept_frame(
     return frame
 
 
-_TABLES = PartKind(str, lambda table: table, lambda _, table: table)
+_FRAMES = PartKind(
+    str, lambda frame: pa.Table.from_pandas(frame, preserve_index=False), lambda _, table: table.to_pandas()
+)

@@ -16,14 +16,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from interp.errors import InputError, LoadError, OutputError
-from interp.runs.files import OtherVersionError, locked, put, read_table, sha256_of, writing
+from interp.hashing import plain
+from interp.runs.files import locked, put, read_table, sha256_of, writing
 from interp.runs.key import DIGITS, LOCK, LOG, MANIFEST, PART, PARTS, RESULT, Record, Result, table_file
 
 
@@ -69,7 +70,6 @@ def _no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-Anything = TypeVar("Anything")
 _DRAFT = ".partial"
 _LOG = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class RunFolder:
     @property
     def recorded(self) -> bool:
         """Whether its manifest is there and intact."""
-        found = _unless_damaged(lambda: Record.read(self.folder))
+        found = Record.intact(self.folder / MANIFEST)
         return found is not None and found.key == self.record.key
 
     def _require_record(self) -> None:
@@ -180,7 +180,8 @@ class RunFolder:
             for name, table in tables.items():
                 digests[name] = self._keep(table, self.folder / table_file(name))
             parts = tuple(path.name for path in self.parts().values())
-            self._write_text(self.folder / RESULT, Result(facts, digests, parts).text(self.record.key))
+            result = Result(self.record.key, plain(facts), digests, parts)
+            self._write_text(self.folder / RESULT, result.text())
         self.log("finished")
         found = self.result()
         assert found is not None, "it was written a moment ago"
@@ -212,7 +213,8 @@ class RunFolder:
 
     def _kept(self) -> Result | None:
         """``result.json``; None where there is none, or a damaged one."""
-        return _unless_damaged(lambda: Result.read(self.folder, self.record.key))
+        kept = Result.intact(self.folder / RESULT)
+        return kept if kept is not None and kept.key == self.record.key else None
 
     def _hurt(self, kept: Result | None) -> list[str]:
         """The result, or files of its tables, that are not as they were written."""
@@ -269,16 +271,6 @@ def _owner(table: pa.Table) -> Any:
     with suppress(ValueError):
         return json.loads((table.schema.metadata or {}).get(b"interp", b"null"))
     return None
-
-
-def _unless_damaged(read: Callable[[], Anything]) -> Anything | None:
-    """What is read; None where it is damaged or missing. Of another version, it raises."""
-    try:
-        return read()
-    except OtherVersionError:
-        raise
-    except LoadError:
-        return None
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> str:

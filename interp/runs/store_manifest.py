@@ -7,22 +7,19 @@ checked as well.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from interp.errors import InputError, LoadError
+from interp.errors import LoadError
 from interp.model.devices import DTYPES
 from interp.model.sites import Site
 from interp.residual.collecting import Pooling
-from interp.runs.files import from_json, read_signed, sha256_of, signed, wrong_file
+from interp.runs.files import Signed, sha256_of
 
-FORMAT, VERSION = "interp activation store", 2
 MANIFEST = "manifest.json"
 PARTIAL = "collecting.partial"
 """Folder of a store that is being collected."""
-_WHAT = "the manifest of a store of activations"
-_ADVICE = "restore it, or, if this was a store, delete the folder and collect again"
 _FILE = re.compile(r"shard-\d{5,9}\.safetensors")
 """No path: what lies outside of the store is not read."""
 
@@ -92,37 +89,25 @@ class ShardFile:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Signed):
     """The content of a store; `index` is the index file's SHA-256, and None while the store is incomplete."""
 
     request: Request
     shards: tuple[ShardFile, ...]
     index: str | None
+    format, version, what = "interp activation store", 2, "the manifest of a store of activations"
+    advice = "restore it, or, if this was a store, delete the folder and collect again"
 
     @property
     def rows(self) -> int:
         """Words in all shards."""
         return sum(shard.rows for shard in self.shards)
 
-    def text(self) -> str:
-        """As it is written."""
-        return signed({"format": FORMAT, "version": VERSION, "rows": self.rows, **asdict(self)})
+    def derived(self) -> dict[str, Any]:
+        """The number of words."""
+        return {"rows": self.rows}
 
-    @classmethod
-    def read(cls, path: Path) -> "Manifest":
-        """What a file holds. Raises LoadError where that is no manifest, of another version, or damaged."""
-        content = read_signed(path, FORMAT, VERSION, _WHAT, _ADVICE)
-        rows = content.pop("rows", None)
-        try:
-            found: Manifest = from_json(cls, content)
-            fits = type(rows) is int and rows == found.rows and found._fits()
-        except (TypeError, InputError):  # or no site is called like that
-            fits = False
-        if not fits:
-            raise wrong_file(path, _WHAT, _ADVICE)
-        return found
-
-    def _fits(self) -> bool:
+    def fits(self) -> bool:
         """Whether the numbers fit together, and all that is named is known."""
         request = self.request
         sizes = [size for each in request.sites for size in each.shape]

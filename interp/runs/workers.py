@@ -14,7 +14,7 @@ import platform
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import spawn
@@ -83,6 +83,18 @@ class JobQueue:
 
 def _place(job: Any) -> Any:
     return getattr(job, "place", None)
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls of a function of a module; a job is the number, or the name, of a call's arguments."""
+
+    call: Callable[..., Any]
+    arguments: Sequence[tuple[Any, ...]] | Mapping[str, tuple[Any, ...]]
+
+    def run(self, job: Any) -> Any:
+        """Make a call."""
+        return self.call(*self.arguments[job])
 
 
 Span = tuple[int, int]

@@ -10,7 +10,7 @@ from fake_evidence import REPORT, TASK
 from fake_sweeps import a_task, ablation, patching
 from parsed import parsed
 
-from interp.cli import hints
+from interp.cli import hints, runs
 from interp.report.sweep_cells import swept as frames
 
 
@@ -126,10 +126,6 @@ class TestSweeps:
         assert "next:" not in result.stderr
 
 
-def run_told(state, *, key="3f9a", resumable=True):
-    return hints.Told(key, state, resumable)
-
-
 @pytest.mark.parametrize(
     ("hint", "command"),
     [
@@ -145,20 +141,35 @@ def run_told(state, *, key="3f9a", resumable=True):
         (hints.after_collect("store", [], "m"), "activations verify"),
         (hints.after_plan("gpt2-xl", None, None), "ablate"),
         (hints.after_plan(None, "my-gpt2", "agreement"), "ablate"),
-        (hints.after_runs([run_told("finished"), run_told("begun", key="77")], None), "runs resume"),
-        (hints.after_runs([run_told("begun", resumable=False)], None), "runs show"),
-        (hints.after_runs([run_told("damaged"), run_told("finished")], "runs"), "runs show"),
-        (hints.after_runs([run_told("other version")], None), "heads"),
-        (hints.after_runs([], None), "heads"),
-        (hints.after_run(run_told("finished"), "runs"), "runs export"),
-        (hints.after_run(run_told("begun"), "runs"), "runs resume"),
-        (hints.after_run(run_told("begun", resumable=False), "runs"), "runs ls"),
         (hints.after_looking("m"), "heads"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
 def test_every_hint_can_be_typed(hint, command):
     assert typed(hint)[0] == command
+
+
+def known(state, *, key="3f9a", resumable=True):
+    return SimpleNamespace(key=key, state=state, resumable=resumable)
+
+
+@pytest.mark.parametrize(
+    ("asked", "where", "command"),
+    [
+        ([known("finished"), known("begun", key="77")], None, "runs resume"),
+        ([known("begun", resumable=False)], None, "runs show"),
+        ([known("damaged"), known("finished")], "runs", "runs show"),
+        ([known("other version")], None, "heads"),
+        ([], None, "heads"),
+        (known("finished"), "runs", "runs export"),
+        (known("begun"), "runs", "runs resume"),
+        (known("begun", resumable=False), "runs", "runs ls"),
+    ],
+)
+def test_runs_lead_to_what_can_be_gone_on_with(monkeypatch, asked, where, command):
+    monkeypatch.setattr(runs, "resumable", lambda run: run.resumable)
+    hint = runs.after_runs if isinstance(asked, list) else runs.after_run
+    assert typed(hint(asked, where))[0] == command
 
 
 def test_a_name_of_several_words_stays_one():

@@ -141,7 +141,7 @@ class TestDamage:
 
         with monkeypatch.context() as patched:
             patched.setattr(pq, "ParquetFile", gone)
-            assert RunFolder(folder, Record.read(folder)).result() is None
+            assert RunFolder(folder, Record.read(folder / "manifest.json")).result() is None
         pd.testing.assert_frame_equal(sweep(Run(tmp_path)).examples, whole.examples, check_exact=True)
 
     def test_what_a_killed_process_left_half_written_is_deleted(self, tmp_path):
