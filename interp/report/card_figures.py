@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from interp.errors import InputError
-from interp.report.card_tables import measured, n_shown, named, of_task, path_names, spoken
+from interp.report.card_evidence import measured, n_shown, named, of_task, path_names, spoken
 from interp.report.dots import Dots, dots_figure, series
 from interp.report.drawing import Figure, chosen, despined, require, short
 from interp.report.heads_frames import shown_names

@@ -8,7 +8,7 @@ import pytest
 from html_page import Page
 from made_up_card import IDLE, TASK, made_up_card, table
 
-from interp.report.card_tables import COLUMNS, at_a_glance, by_path, maps_of, n_shown, named, of_task
+from interp.report.card_evidence import COLUMNS, at_a_glance, by_path, maps_of, n_shown, named, of_task
 from interp.report.html import as_page
 from interp.report.sections import page_of
 

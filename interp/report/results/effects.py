@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.report.card_tables import spoken
+from interp.report.card_evidence import spoken
 from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
 from interp.report.drawing import Figure, despined, require, require_rows, style, wrapped_title
 from interp.report.heads_figures import head_map
