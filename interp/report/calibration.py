@@ -9,8 +9,8 @@ import pandas as pd
 import seaborn as sns
 
 from interp.errors import InputError
-from interp.report.dots import Dots, dots_figure, series
-from interp.report.drawing import Figure, chosen, despined, label_text, require
+from interp.report.dots import dots_figure, series
+from interp.report.drawing import Figure, chosen, despined, label_text, one_panel, require
 from interp.report.heads_frames import VERDICTS
 from interp.report.heatmap import SEQUENTIAL
 from interp.report.reading import explained
@@ -54,8 +54,7 @@ def calibration(result: Any, show: Shown = "confusion") -> Figure:
 def _confusion(table: pd.DataFrame) -> Figure:
     """Roles down, verdicts across: the share of a role's heads that gets each verdict, and how many."""
     table = table[[name for name in VERDICTS if name in table.columns]]
-    figure = Figure(figsize=(1.9 + 0.78 * table.shape[1], 1.9 + 0.42 * len(table)), dpi=150, layout="constrained")
-    ax = figure.subplots()
+    figure, ax = one_panel(1.9 + 0.78 * table.shape[1], 1.9 + 0.42 * len(table))
     shares = table.div(table.sum(axis=1), axis=0)
     counts = table.map(lambda count: f"{count:,}" if count else "")
     palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
@@ -72,7 +71,7 @@ def _false_claims(table: pd.DataFrame, alpha: float) -> Figure:
     table = table[table["of"] > 0]
     names = [f"{kind}: {claim}" for kind, claim in zip(table["kind"], table["claim"], strict=True)]
     across = f"share of models with a false claim (line: {alpha:g}, as asked)"
-    return dots_figure(Dots(names, {"rate": series(table, "rate", "low", "high")}, across, "", origin=alpha))
+    return dots_figure(names, {"rate": series(table, "rate", "low", "high")}, across, "", origin=alpha)
 
 
 def _recall(curves: Any) -> Figure:

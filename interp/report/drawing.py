@@ -201,6 +201,24 @@ def despined(ax: Axes, *, left: bool = False) -> None:
     ax.tick_params(labelsize=8)
 
 
+def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of so many inches, and the only axes that it has."""
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    return figure, figure.subplots()
+
+
+def finish(ax: Axes, title: str, across: str, up: str = "", *, rows: Sequence[str] | None = None) -> None:
+    """Name the axes and what they show, and take the frame away; `rows`, if any, are named from the top."""
+    ax.set_xlabel(across, fontsize=9)
+    ax.set_ylabel(up, fontsize=9)
+    despined(ax, left=rows is not None)
+    wrapped_title(ax, title)
+    if rows is not None:
+        ax.set_yticks(np.arange(len(rows)), labels=rows, parse_math=False)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+
+
 def thin_ticks(ax: Axes, most: int = 26) -> None:
     """Name every second, third ... row and column only, where they are too many to be read."""
     for axis in (ax.xaxis, ax.yaxis):

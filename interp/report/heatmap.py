@@ -19,7 +19,16 @@ from matplotlib.artist import Artist
 from matplotlib.colors import Colormap, to_hex
 from numpy.typing import ArrayLike
 
-from interp.report.drawing import Figure, draw_table, hatching, is_annotated, label_text, thin_ticks, verdict_marker
+from interp.report.drawing import (
+    Figure,
+    draw_table,
+    hatching,
+    is_annotated,
+    label_text,
+    one_panel,
+    thin_ticks,
+    verdict_marker,
+)
 from interp.report.heads_frames import VERDICTS, Verdict, layer_by_head
 from interp.report.words import decimal
 
@@ -181,9 +190,7 @@ class Grid:
         longest = max(len(label_text(name)) for name in self.values.columns)
         n_rows, n_columns = self.values.shape
         wide, high = (0.62, 0.42) if is_annotated(self.values) else (0.28, 0.26)
-        size = (max(4.6, wide * n_columns + 2.4), max(2.8, high * n_rows + 1.9 + 0.05 * longest))
-        figure = Figure(figsize=size, dpi=150, layout="constrained")
-        ax = figure.subplots()
+        figure, ax = one_panel(max(4.6, wide * n_columns + 2.4), max(2.8, high * n_rows + 1.9 + 0.05 * longest))
         from_0 = self.palette == "attention"
         colours = sns.color_palette(SEQUENTIAL if from_0 else "RdBu", as_cmap=True)
         hatches = np.array([[self.reasons[name].hatch if name else "" for name in row] for row in self.absent])

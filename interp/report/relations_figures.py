@@ -14,8 +14,17 @@ import pandas as pd
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
 
-from interp.report.dots import Dots, dots_figure, found_or_not
-from interp.report.drawing import Figure, draw_table, require, short, thin_ticks, verdict_marker, wrapped_title
+from interp.report.dots import dots_figure, found_or_not
+from interp.report.drawing import (
+    Figure,
+    draw_table,
+    one_panel,
+    require,
+    short,
+    thin_ticks,
+    verdict_marker,
+    wrapped_title,
+)
 from interp.report.heatmap import Paint, ink
 from interp.report.relations_sentences import (
     ATTENDS,
@@ -154,7 +163,7 @@ def relation_baselines(result: Any) -> Figure:
     title = f"{_about(result)}: how often the related word is found.{kept}"
     label = "accuracy, % of the pairs;\nlines are 95 % intervals of the lead over the best rule"
     together = dict.fromkeys(drawn, 0.0)
-    figure = dots_figure(Dots(names, drawn, label, title, None, looks=looks, away=together, longest=100))
+    figure = dots_figure(names, drawn, label, title, None, looks=looks, away=together, longest=100)
     figure.axes[0].set_xlim(-2, 102)
     return figure
 
@@ -167,8 +176,7 @@ def _about(result: Any) -> str:
 
 
 def _nothing(result: Any) -> Figure:
-    figure = Figure(figsize=(6.0, 1.2), dpi=150, layout="constrained")
-    ax = figure.subplots()
+    figure, ax = one_panel(6.0, 1.2)
     ax.set_axis_off()
     wrapped_title(ax, f"{_about(result)}: no pair can be scored.")
     return figure
