@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import Colormap
@@ -175,6 +176,27 @@ def verdict_marker(verdict: Verdict, x: ArrayLike = (), y: ArrayLike = ()) -> Li
             markeredgecolor="white" if verdict.filled else "black",
             markeredgewidth=0.4 if verdict.filled else 1.2,
         )
+
+
+def mark_cells(
+    ax: Axes, marks: np.ndarray, verdicts: Mapping[str, Verdict], down: float = 0.5, scale: float = 1.0
+) -> dict[str, Artist]:
+    """Draw each verdict's shape in its cells, `down` from their tops, `scale` as large; what a legend shows of them."""
+    handles: dict[str, Artist] = {}
+    for name in (each for each in verdicts if each != "none" and (marks == each).any()):
+        rows, columns = np.nonzero(marks == name)
+        mark = verdict_marker(verdicts[name], columns + 0.5, rows + down)
+        mark.set(markersize=scale * mark.get_markersize(), markeredgewidth=scale * mark.get_markeredgewidth())
+        ax.add_line(mark)
+        handles[verdicts[name].name] = verdict_marker(verdicts[name])
+    return handles
+
+
+def legend(figure: matplotlib.figure.Figure, handles: Mapping[str, Artist], n_columns: int = 2) -> None:
+    """What shapes and hatches mean, below the panels; nothing where there are none."""
+    if handles:
+        where: dict[str, Any] = {"loc": "outside lower center", "fontsize": 8, "frameon": False}
+        figure.legend(list(handles.values()), list(handles), ncols=n_columns, **where)
 
 
 def short(text: str, most: int) -> str:
