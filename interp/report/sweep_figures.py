@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from interp.report.dots import dots_figure, found_or_not, series
 from interp.report.drawing import LINE, Figure, finish, one_panel, require, short
+from interp.report.heads_frames import head_names
 from interp.report.results.words import task_of
 from interp.report.sweep_cells import FOUND, GROWING, LARGE, PATH, Swept, panel, strongest_first, swept
 from interp.report.sweep_sentences import done, scale
@@ -84,7 +85,7 @@ def greedy(result: Any) -> Figure:
     ends = np.abs(steps[["low", "high"]].to_numpy().T - steps["effect"].to_numpy())
     ax.errorbar(place, steps["effect"], yerr=ends, fmt="o-", markersize=4.5, capsize=2.5, color=LINE)
     ax.axhline(0, color="0.5", linewidth=0.8)
-    names = [f"+ {layer}.{head}" for layer, head in zip(steps["layer"], steps["head"], strict=True)]
+    names = [f"+ {name}" for name in head_names(steps)]
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(names) <= 30:
         ax.set_xticks(place, labels=names, fontsize=8, rotation=0 if len(names) < 12 else 90)

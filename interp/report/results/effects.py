@@ -10,7 +10,7 @@ from interp.report.card_evidence import spoken
 from interp.report.dots import MOST_ROWS, dots_figure, series
 from interp.report.drawing import Figure, finish, one_panel, require, require_rows, style
 from interp.report.heads_figures import head_map
-from interp.report.heads_frames import Verdict
+from interp.report.heads_frames import Verdict, head_names
 from interp.report.heatmap import Grid, missing
 from interp.report.results.words import (
     cell_names,
@@ -178,7 +178,7 @@ def self_repair(result: Any) -> Figure:
     drawn = {f"{name} effect": series(shown, name, f"{name}_low", f"{name}_high") for name in ("direct", "total")}
     few = "" if len(shown) == len(table) else f": the {len(shown)} largest repairs of {len(table)} heads"
     title = f"{task_of(result.provenance)}: direct and total effect of ablating each head{few}"
-    return dots_figure(_numbers(shown), drawn, "effect (logits; a cost is negative)", title)
+    return dots_figure(head_names(shown), drawn, "effect (logits; a cost is negative)", title)
 
 
 def _repaired(result: Any) -> Page:
@@ -187,7 +187,7 @@ def _repaired(result: Any) -> Page:
     headings["repaired"] = "share repaired"
     columns = [Column(name, heading, f"{name}_low", f"{name}_high") for name, heading in headings.items()]
     caption = "Heads with a direct effect to be repaired first, by the size of the repair"
-    shown = Table("Heads", caption, table.assign(name=_numbers(table)), [Column("name"), *columns], "cells.csv")
+    shown = Table("Heads", caption, table.assign(name=head_names(table)), [Column("name"), *columns], "cells.csv")
     known = int(table["repaired"].notna().sum())
     said = f"Of {len(table)} heads, {known} have a direct effect that is large enough to be repaired."
     title = f"Self-repair: {task_of(result.provenance)}"
@@ -197,10 +197,6 @@ def _repaired(result: Any) -> Page:
 def _largest_repairs_first(table: pd.DataFrame) -> pd.DataFrame:
     """Heads with a share that is known come first."""
     return largest_first(table, "repair", table["repaired"].notna())
-
-
-def _numbers(table: pd.DataFrame) -> list[str]:
-    return [f"{layer}.{head}" for layer, head in zip(table["layer"], table["head"], strict=True)]
 
 
 def pairs(result: Any) -> Figure:
