@@ -28,7 +28,7 @@ What a call returned, and its figures:
 from interp.report.attention import task_attention
 from interp.report.attention_patterns import attention_pattern
 from interp.report.attention_words import attention_arcs
-from interp.report.calibration_figures import calibration
+from interp.report.calibration import calibration
 from interp.report.card_figures import card, card_paths
 from interp.report.erasure import erasure
 from interp.report.heads_figures import head_map, heads, overview

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from interp.methods.head_card import HeadCard
-from interp.report.card_tables import COLUMNS
+from interp.report.card_evidence import COLUMNS
 from interp.report.heads_frames import ATTENTION_COLUMNS, FURTHER_HEAD_COLUMNS, HEAD_COLUMNS
 
 TASK, IDLE = "agreement", "blimp:data/<script>alert(1).jsonl"

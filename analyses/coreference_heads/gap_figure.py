@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.report.dots import Dots, dots_figure
+from interp.report.dots import dots_figure
 from interp.report.drawing import Figure, require, require_rows
 from interp.report.sections import Page, Picture, Sentences, Table
 from interp.report.tables import Column, columns_of
@@ -37,7 +37,7 @@ def gap_figure(result: Any) -> Figure:
     title = (
         f"GAP: F1 over {int(result.best['n']):,} passages, rules and the best of {frame['layer'].notna().sum()} heads"
     )
-    return dots_figure(Dots(rows, drawn, "F1 (with the chosen head's 95 % interval)", title, origin=None))
+    return dots_figure(rows, drawn, "F1 (with the chosen head's 95 % interval)", title, origin=None)
 
 
 def page_of(result: Any) -> Page:

@@ -29,7 +29,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.relations.words import ReadingRow, WordAttention, read_words, with_offsets
 from interp.model.devices import documented
 from interp.model.positions import looks_back_only
-from interp.report.dots import Dots, dots_figure, series
+from interp.report.dots import dots_figure, series
 from interp.report.drawing import Figure, require, require_rows
 from interp.report.sections import Page, Picture, Sentences, Table
 from interp.report.tables import Column
@@ -246,7 +246,7 @@ def parse_figure(result: Any) -> Figure:
     table = result.summary()
     title = f"trees over {len(result.examples):,} sentences: words that hang on their own head"
     return dots_figure(
-        Dots(table["parse"].tolist(), {"UAS": series(table, "uas", "low", "high")}, "UAS (95 % interval)", title, None)
+        table["parse"].tolist(), {"UAS": series(table, "uas", "low", "high")}, "UAS (95 % interval)", title, None
     )
 
 

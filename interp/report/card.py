@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report import card_sentences as sentences
-from interp.report import card_tables as tables
+from interp.report import card_evidence
 from interp.report.attention_words import attending_heads, scored
 from interp.report.card_figures import card as card_figure
 from interp.report.card_figures import card_paths
@@ -52,7 +51,7 @@ _BROUGHT_BACK = "Share brought back: of the clean run's answer, by patching; 0 i
 
 def page_of(result: Any) -> Page:
     """The sections of a ``HeadCard``; with a way back to the report's page where it knows one."""
-    card = tables.named(result)
+    card = card_evidence.named(result)
     tasks, maps = [str(task) for task in result.tasks["task"]], card.attention_maps
     draws = {} if card.replacements.empty else {"shares": partial(card_figure, result)}
     patched = {*result.feeds["task"], *result.readers["task"]}
@@ -65,7 +64,7 @@ def page_of(result: Any) -> Page:
         about=about(result.provenance, f"{counted(len(tasks), 'task')}: {listed(list(card.tasks['task']))}"),
         cautions=left_out(result.provenance),
         call="interp.plots.card(card)",
-        frames={name: getattr(result, name) for name in ("verdicts", "tasks", *tables.COLUMNS)},
+        frames={name: getattr(result, name) for name in ("verdicts", "tasks", *card_evidence.COLUMNS)},
         draws=draws | {name: partial(card_paths, result, task) for name, task in paths.items()},
         data={"attention": attention_data(maps[maps["task"] == task] for task in card.tasks["task"])},
         back=(result.back, "All heads") if result.back else (),
@@ -73,17 +72,17 @@ def page_of(result: Any) -> Page:
 
 
 def _sections(result: Any, card: Any) -> list[Section]:
-    found: list[Section] = [Heatmaps("All tasks", [("Evidence at a glance", tables.at_a_glance(card))], _NOTE)]
+    found: list[Section] = [Heatmaps("All tasks", [("Evidence at a glance", card_evidence.at_a_glance(card))], _NOTE)]
     if not card.replacements.empty:
         alt = f"What each task loses without head {card.name}, by what replaces it"
         found.append(Picture("", "shares", partial(card_figure, result), alt))
     shares = card.shares[["task", "share", "share_low", "share_high"]]
     evidence = marked(card.verdicts.merge(shares, on="task", how="left"))
-    found.append(Sentences("", sentences.across_tasks(card)))
+    found.append(Sentences("", card_evidence.across_tasks(card)))
     found.append(Table("", "The verdicts, with what they rest on", evidence, _EVIDENCE, "verdicts.csv"))
     for number, task in enumerate(card.tasks["task"]):
-        if task in tables.measured(card):
-            found += _of_task(tables.of_task(card, task), number)
+        if task in card_evidence.measured(card):
+            found += _of_task(card_evidence.of_task(card, task), number)
     min_effect, alpha = (card.provenance.get(name, usual) for name, usual in (("min_effect", 0.1), ("alpha", 0.05)))
     which = ("Head", f"{card.name}: layer and head, both counted from 0")
     return [
@@ -97,13 +96,13 @@ def _sections(result: Any, card: Any) -> list[Section]:
 def _of_task(card: Any, number: int) -> list[Section]:
     """The sections of one task; `number` is its place among all."""
     task = card.tasks.iloc[0]
-    said, heads = sentences.findings(card), attending_heads(scored(card.attention_maps), task["task"])
+    said, heads = card_evidence.findings(card), attending_heads(scored(card.attention_maps), task["task"])
     looks = {"question": str(task["description"]), "number": number, "head": next(iter(heads), None), "name": card.name}
     found: list[Section] = [
         Custom(f"{task['task']}: {card.verdicts['verdict'].iloc[0]}", "card_attention", looks),
-        Sentences("", said, sentences.further(card), place_note(said[:1])),
+        Sentences("", said, card_evidence.further(card), place_note(said[:1])),
     ]
-    if maps := tables.maps_of(card):
+    if maps := card_evidence.maps_of(card):
         found.append(Heatmaps("", maps, _BROUGHT_BACK))
     weights = []
     for (_, word, circuit), rows in card.circuits.groupby(["role", "word", "circuit"], sort=False):
@@ -121,7 +120,7 @@ def _quoted(token: str) -> str:
 
 def _table(card: Any, name: str) -> Table:
     """A table of the card; the ends of intervals stand beside their numbers."""
-    frame, columns = getattr(card, name), tables.COLUMNS[name]
+    frame, columns = getattr(card, name), card_evidence.COLUMNS[name]
     words = {each: frame[each].map({True: "yes", False: "no"}) for each in columns if frame[each].dtype == bool}
     shown = [_column(each, name) for each in columns]
     beside = {end for column in shown for end in (column.low, column.high)}
@@ -132,4 +131,4 @@ def _table(card: Any, name: str) -> Table:
 def _column(name: str, table: str) -> Column:
     alone = name in ("estimate", "kendall") or (name == "effect" and table in ("replacements", "feature"))
     low, high = ("low", "high") if alone else (f"{name}_low", f"{name}_high")
-    return Column(name, "", low, high) if low in tables.COLUMNS[table] else Column(name)
+    return Column(name, "", low, high) if low in card_evidence.COLUMNS[table] else Column(name)

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from interp.errors import InputError
-from interp.report.card_tables import measured, n_shown, named, of_task, path_names, spoken
-from interp.report.dots import Dots, dots_figure, series
-from interp.report.drawing import Figure, chosen, despined, require, short
+from interp.report.card_evidence import measured, n_shown, named, of_task, path_names, spoken
+from interp.report.dots import dots_figure, series
+from interp.report.drawing import Figure, chosen, finish, require, short
 from interp.report.heads_frames import shown_names
 
 _LONGEST = 40
@@ -36,7 +36,7 @@ def card(card: Any) -> Figure:
         for kind, rows in by_kind
     }
     across = "effect of ablation, as a share of what the whole model does\n(grey: too small to count)"
-    return dots_figure(Dots(tasks, drawn, across, f"head {card.name}", ignored=float(shown.shares["minimum"].iloc[0])))
+    return dots_figure(tasks, drawn, across, f"head {card.name}", ignored=float(shown.shares["minimum"].iloc[0]))
 
 
 def card_paths(card: Any, task: str | None = None) -> Figure:
@@ -61,20 +61,18 @@ def card_paths(card: Any, task: str | None = None) -> Figure:
     n_rows = max(min(len(paths), n_shown(paths)) for paths in parts.values())
     figure = Figure(figsize=(8.4, 0.27 * n_rows + 1.6), dpi=150, layout="constrained")
     for ax, (title, paths) in zip(figure.subplots(1, 2, sharex=True), parts.items(), strict=True):
-        _paths(ax, paths.head(n_shown(paths)), n_rows)
-        ax.set_title(title, fontsize=9)
+        _paths(ax, paths.head(n_shown(paths)), n_rows, title)
     figure.supxlabel("share of the answer that the path brings back", fontsize=9)
     figure.suptitle(f"head {own.name}, {short(own.tasks['task'].iloc[0], _LONGEST)}", fontsize=10, parse_math=False)
     return figure
 
 
-def _paths(ax: Axes, paths: pd.DataFrame, n_rows: int) -> None:
+def _paths(ax: Axes, paths: pd.DataFrame, n_rows: int, title: str) -> None:
     ax.axvline(0, color="0.5", linewidth=0.8)
     y, colours = np.arange(len(paths)), sns.color_palette("RdBu", 8)
     colour = [colours[0] if value < 0 else colours[-1] for value in paths["normalised"]]
     ax.hlines(y, paths["normalised_low"], paths["normalised_high"], color=colour, linewidth=1.6)
     ax.scatter(paths["normalised"], y, color=colour, s=22, zorder=3)
-    ax.set_yticks(y, labels=[short(name, _LONGEST) for name in path_names(paths)], fontsize=8, parse_math=False)
-    ax.set_ylim(n_rows - 0.4, -0.6)
-    despined(ax, left=True)
+    finish(ax, title, "", rows=[short(name, _LONGEST) for name in path_names(paths)])
+    ax.set_ylim(n_rows - 0.4, -0.6)  # both panels have the same
     ax.xaxis.set_major_locator(MaxNLocator(4))

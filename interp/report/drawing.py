@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import Colormap
@@ -177,6 +178,27 @@ def verdict_marker(verdict: Verdict, x: ArrayLike = (), y: ArrayLike = ()) -> Li
         )
 
 
+def mark_cells(
+    ax: Axes, marks: np.ndarray, verdicts: Mapping[str, Verdict], down: float = 0.5, scale: float = 1.0
+) -> dict[str, Artist]:
+    """Draw each verdict's shape in its cells, `down` from their tops, `scale` as large; what a legend shows of them."""
+    handles: dict[str, Artist] = {}
+    for name in (each for each in verdicts if each != "none" and (marks == each).any()):
+        rows, columns = np.nonzero(marks == name)
+        mark = verdict_marker(verdicts[name], columns + 0.5, rows + down)
+        mark.set(markersize=scale * mark.get_markersize(), markeredgewidth=scale * mark.get_markeredgewidth())
+        ax.add_line(mark)
+        handles[verdicts[name].name] = verdict_marker(verdicts[name])
+    return handles
+
+
+def legend(figure: matplotlib.figure.Figure, handles: Mapping[str, Artist], n_columns: int = 2) -> None:
+    """What shapes and hatches mean, below the panels; nothing where there are none."""
+    if handles:
+        where: dict[str, Any] = {"loc": "outside lower center", "fontsize": 8, "frameon": False}
+        figure.legend(list(handles.values()), list(handles), ncols=n_columns, **where)
+
+
 def short(text: str, most: int) -> str:
     """The text, legible, in `most` characters; an ellipsis stands for the rest."""
     shown = legible(text)
@@ -199,6 +221,24 @@ def despined(ax: Axes, *, left: bool = False) -> None:
     """Take the frame away but for the axes that are read."""
     sns.despine(ax=ax, left=left)
     ax.tick_params(labelsize=8)
+
+
+def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of so many inches, and the only axes that it has."""
+    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    return figure, figure.subplots()
+
+
+def finish(ax: Axes, title: str, across: str, up: str = "", *, rows: Sequence[str] | None = None) -> None:
+    """Name the axes and what they show, and take the frame away; `rows`, if any, are named from the top."""
+    ax.set_xlabel(across, fontsize=9)
+    ax.set_ylabel(up, fontsize=9)
+    despined(ax, left=rows is not None)
+    wrapped_title(ax, title)
+    if rows is not None:
+        ax.set_yticks(np.arange(len(rows)), labels=rows, parse_math=False)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
 
 
 def thin_ticks(ax: Axes, most: int = 26) -> None:

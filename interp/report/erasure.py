@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.dots import Dots, dots_figure, series
+from interp.report.dots import dots_figure, series
 from interp.report.drawing import Figure, chosen, require, require_rows
-from interp.report.facts import facts
+from interp.report.html import facts
 from interp.report.reading import explained
 from interp.report.results.words import cell_names, largest_names, page_of_table, shown_task, unit_of
 from interp.report.sections import MOST_ROWS, Facts, Page, Section, Table
@@ -54,7 +54,7 @@ def page_of(result: Any) -> Page:
     places = Table("Places", caption, first, columns, "effects.csv", len(table))
     draw = partial(erasure, result)
     title = f"Erasing {how['feature']}"
-    page = page_of_table(result, title, _said(result, table), places, draw, "erasure", kind="erasure")
+    page = page_of_table(result, title, _said(result, table), places, draw, kind="erasure")
     methods = ((method, _METHODS[method]) for method in how["methods"])
     asked = facts(how, "feature", "site", ("Erased at", _PLACES.get(how["at"], "")), *methods)
     sections: list[Section] = [each for each in page.sections if not isinstance(each, Facts)]
@@ -112,4 +112,4 @@ def erasure(result: Any, task: str | None = None) -> Figure:
     }
     few = "" if len(rows) == own["name"].nunique() else f" (the {len(rows)} largest of {own['name'].nunique()} places)"
     title = f"{shown_task(str(which))}: effect of erasing {result.provenance['feature']}{few}"
-    return dots_figure(Dots(rows, drawn, f"effect ({unit_of(result.provenance)}; a cost is negative)", title))
+    return dots_figure(rows, drawn, f"effect ({unit_of(result.provenance)}; a cost is negative)", title)

@@ -101,16 +101,12 @@ def _says(row: pd.Series) -> str:
 
 def _sections(report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ...]) -> list[Section]:
     summaries, tasks = sentences.summarise(named), [task for _, task in named.tasks.iterrows()]
-    lines = [
-        sentences.short_line(each.task, sentences.rows_of(cells, task), each.open_questions)
-        for task, each in zip(tasks, summaries, strict=True)
-    ]
     grids = [_grid(cells, number, str(task["task"])) for number, task in enumerate(tasks)]
     present = [verdict for name, verdict in VERDICTS.items() if name in set(cells["verdict"])]
     others = [verdict for verdict in VERDICTS.values() if verdict not in present]
     found: list[Section] = [
         Custom("Verdicts", "verdict_grids_part", {"grids": grids}),
-        Sentences("", lines, note=" ".join(how_found(report.provenance))),
+        Sentences("", [each.line for each in summaries], note=" ".join(how_found(report.provenance))),
         Custom("", "legend_part", {"verdicts": present, "others": others, "cards": cards}),
     ]
     if len(cells) <= MOST_DRAWN:

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 
 from interp.errors import InputError
 from interp.report import drawing
-from interp.report.drawing import Figure, chosen, diverging, require, short, verdict_marker
+from interp.report.drawing import Figure, chosen, diverging, require, short
 from interp.report.heads_frames import VERDICTS, layer_by_head, shown_names, with_shown_names
 from interp.report.heatmap import SEQUENTIAL, grid_of_heads, missing, reach
 from interp.report.words import METRICS, UNITS
@@ -63,13 +62,15 @@ def overview(report: Any) -> Figure:
     size = (width * len(tasks) + 1.9, len(panels) * max(1.7, cell * n_layers) + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="compressed")
     axes = figure.subplots(len(panels), len(tasks), squeeze=False, sharex=True, sharey=True)
+    handles: dict[str, Artist] = {}
     for row, (name, tables) in zip(axes, panels.items(), strict=True):
         diverges = name == "effect"
         cmap = diverging() if diverges else sns.color_palette(SEQUENTIAL, as_cmap=True)
         for ax, table, task in zip(row, tables, tasks["task"], strict=True):
             ends: Any = {"vmin": -1.0 if diverges else 0.0, "vmax": 1.0}
             drawing.draw_table(ax, table, cmap=cmap, **ends, annotate=False, cbar=False)
-            _mark_verdicts(ax, frame, task, min(1.0, cell / _MARKED_CELL))
+            marks = layer_by_head(frame, task, "verdict").to_numpy()
+            handles |= drawing.mark_cells(ax, marks, VERDICTS, scale=min(1.0, cell / _MARKED_CELL))
             ax.set(xlabel="", ylabel="")
         row[0].set_ylabel("layer")
         label = _LABELS[name].format(base=metrics[0] if len(metrics) == 1 else "metric")
@@ -78,14 +79,10 @@ def overview(report: Any) -> Figure:
         above.set_title(title, fontsize=10, parse_math=False)
         below.set_xlabel("head")
     drawing.thin_ticks(axes[0, 0], int(_WIDEST / 0.16))  # all panels share them
-    labels = [name for name in VERDICTS if name in set(frame["verdict"]) - {"none"}]
-    handles: list[Artist] = [verdict_marker(VERDICTS[name]) for name in labels]
+    shown = {name: handles[name] for name in VERDICTS if name in handles}
     if any(table.isna().to_numpy().any() for tables in panels.values() for table in tables):
-        handles.append(drawing.hatching())
-        labels.append("not testable")
-    if handles:
-        fitting = min(3, max(1, int(figure.get_figwidth() / _LEGEND)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=fitting, fontsize=8, frameon=False)
+        shown["not testable"] = drawing.hatching()
+    drawing.legend(figure, shown, min(3, max(1, int(figure.get_figwidth() / _LEGEND))))
     return figure
 
 
@@ -120,17 +117,6 @@ def heads(report: Any, task: str | None = None, measure: Measure = "effect") -> 
     said = _TITLES[measured].format(unit=UNITS.get(metric, metric), feature=feature)
     name = shown_names([str(each) for each in report.tasks["task"]])[which]
     return grid.figure(f"{short(name, _LONGEST_TITLE)}\n{said}", "")
-
-
-def _mark_verdicts(ax: Axes, frame: pd.DataFrame, task: str, scale: float) -> None:
-    """Draw each verdict's shape in its cell, `scale` as large as where there is room."""
-    verdicts = layer_by_head(frame, task, "verdict").to_numpy()
-    for name in set(frame["verdict"]) - {"none"}:
-        rows, columns = np.nonzero(verdicts == name)
-        if len(rows):
-            mark = verdict_marker(VERDICTS[name], columns + 0.5, rows + 0.5)
-            mark.set(markersize=scale * mark.get_markersize(), markeredgewidth=scale * mark.get_markeredgewidth())
-            ax.add_line(mark)
 
 
 def head_map(

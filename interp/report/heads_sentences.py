@@ -32,6 +32,7 @@ class TaskSummary:
 
     Attributes:
         task: The task's name, for readers.
+        line: What its heads come to: the strongest finding, the other heads, and the largest effect.
         headline: What was measured and how many heads got a finding.
         untested: On how many examples attention was not measured, and why; empty where it was on all.
         findings: One per head with a finding, strongest effect first within a verdict; and one of all the heads that
@@ -40,6 +41,7 @@ class TaskSummary:
     """
 
     task: str
+    line: str
     headline: str
     untested: str
     findings: tuple[str, ...]
@@ -60,7 +62,9 @@ def summarise(report: Any) -> tuple[TaskSummary, ...]:
 def _summary(task: pd.Series, heads: pd.DataFrame) -> TaskSummary:
     found = [head_sentence(row) for _, row in strongest_first(heads).iterrows()]
     findings, asked = (*found, *unused_sentence(heads)), tuple(_open_questions(heads))
-    return TaskSummary(str(task["task"]), _headline(task, heads), _untested(task, heads), findings, asked)
+    name = str(task["task"])
+    line = _short_line(name, heads, asked)
+    return TaskSummary(name, line, _headline(task, heads), _untested(task, heads), findings, asked)
 
 
 def rows_of(cells: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
@@ -329,8 +333,7 @@ def _would_decide(needed: pd.Series) -> str:
     return f"; about {units} units would decide{of}"
 
 
-def short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) -> str:
-    """What a task's heads come to in one line: the strongest finding, the other heads, and the largest effect."""
+def _short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) -> str:
     found, sizes = strongest_first(heads), heads["effect"].abs()
     parts = ["no head has a finding.", *open_questions[:1]] if found.empty else [f"{_in_short(found.iloc[0])}."]
     others = found.iloc[1:].groupby("verdict", sort=False)

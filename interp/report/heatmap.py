@@ -15,11 +15,20 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.artist import Artist
 from matplotlib.colors import Colormap, to_hex
 from numpy.typing import ArrayLike
 
-from interp.report.drawing import Figure, draw_table, hatching, is_annotated, label_text, thin_ticks, verdict_marker
+from interp.report.drawing import (
+    Figure,
+    draw_table,
+    hatching,
+    is_annotated,
+    label_text,
+    legend,
+    mark_cells,
+    one_panel,
+    thin_ticks,
+)
 from interp.report.heads_frames import VERDICTS, Verdict, layer_by_head
 from interp.report.words import decimal
 
@@ -33,24 +42,21 @@ FAINTEST_BOUND = 1.0
 
 @dataclass(frozen=True)
 class Paint:
-    """The background and ink of one cell, as hexadecimal colours for a light and a dark page."""
+    """The background of one cell, as hexadecimal colours for a light and a dark page."""
 
     light: str
-    light_ink: str
     dark: str
-    dark_ink: str
 
     @property
     def style(self) -> str:
-        """CSS declarations that ``page.css`` chooses from by the reader's colour scheme."""
-        return f"--l:{self.light};--li:{self.light_ink};--d:{self.dark};--di:{self.dark_ink}"
+        """CSS declarations of backgrounds and inks; ``page.css`` chooses from them by the reader's colour scheme."""
+        return f"--l:{self.light};--li:{ink(self.light)};--d:{self.dark};--di:{ink(self.dark)}"
 
 
 def paint(value: float, palette: Palette, *, bound: float = 1.0) -> Paint:
     """Colour a measured value: ``attention`` from 0 to `bound`, ``effect`` from -`bound`; the ends beyond."""
     share = value / bound if palette == "attention" else (value / bound + 1) / 2
-    light, dark = (to_hex(scheme(min(max(share, 0.0), 1.0))) for scheme in _schemes(palette))
-    return Paint(light, ink(light), dark, ink(dark))
+    return Paint(*(to_hex(scheme(min(max(share, 0.0), 1.0))) for scheme in _schemes(palette)))
 
 
 def reach(values: ArrayLike) -> float:
@@ -181,9 +187,7 @@ class Grid:
         longest = max(len(label_text(name)) for name in self.values.columns)
         n_rows, n_columns = self.values.shape
         wide, high = (0.62, 0.42) if is_annotated(self.values) else (0.28, 0.26)
-        size = (max(4.6, wide * n_columns + 2.4), max(2.8, high * n_rows + 1.9 + 0.05 * longest))
-        figure = Figure(figsize=size, dpi=150, layout="constrained")
-        ax = figure.subplots()
+        figure, ax = one_panel(max(4.6, wide * n_columns + 2.4), max(2.8, high * n_rows + 1.9 + 0.05 * longest))
         from_0 = self.palette == "attention"
         colours = sns.color_palette(SEQUENTIAL if from_0 else "RdBu", as_cmap=True)
         hatches = np.array([[self.reasons[name].hatch if name else "" for name in row] for row in self.absent])
@@ -196,16 +200,9 @@ class Grid:
         ax.set(xlabel=self.across, ylabel=self.down)
         lines = [textwrap.fill(line, int(11 * figure.get_figwidth())) for line in title.split("\n")]
         figure.suptitle("\n".join(lines), fontsize=9, parse_math=False)
-        handles: dict[str, Artist] = {}
-        for name in (each for each in self.verdicts if each != "none" and (self.marks == each).any()):
-            y, x = np.nonzero(self.marks == name)
-            # Below the number, where there is one.
-            ax.add_line(verdict_marker(self.verdicts[name], x + 0.5, y + (0.72 if is_annotated(self.values) else 0.5)))
-            handles[self.verdicts[name].name] = verdict_marker(self.verdicts[name])
-        handles |= {name: hatching(reason.hatch) for name, reason in self._occurring().items()}
-        if handles:
-            where: dict[str, Any] = {"loc": "outside lower center", "ncols": 2, "fontsize": 8, "frameon": False}
-            figure.legend(list(handles.values()), list(handles), **where)
+        # Below the number, where there is one.
+        handles = mark_cells(ax, self.marks, self.verdicts, down=0.72 if is_annotated(self.values) else 0.5)
+        legend(figure, handles | {name: hatching(reason.hatch) for name, reason in self._occurring().items()})
         return figure
 
     def _occurring(self) -> dict[str, Reason]:

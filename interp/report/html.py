@@ -188,8 +188,19 @@ def _flatten_mappings(mappings: Sequence[Mapping[str, Any]], name: str) -> list[
     return pairs
 
 
-def model_with_hash(facts: Mapping[str, str]) -> dict[str, str]:
+def model_with_hash(known: Mapping[str, str]) -> dict[str, str]:
     """The model's name with the beginning of its hash, as the one entry ``model``; nothing where either is unknown."""
-    if not {"model", "model_hash"} <= facts.keys():
+    if not {"model", "model_hash"} <= known.keys():
         return {}
-    return {"model": f"{facts['model']} (hash {facts['model_hash'][:12]})"}
+    return {"model": f"{known['model']} (hash {known['model_hash'][:12]})"}
+
+
+def facts(provenance: Mapping[str, Any], *pairs: str | tuple[str, str]) -> list[tuple[str, str]]:
+    """What was asked, as the few facts that a reader looks for: their names, and what they are as far as that is known.
+
+    Of a name alone it is what the provenance has; the rest of that stands under `How it was made`.
+    """
+    known = dict(flatten(provenance))
+    known |= model_with_hash(known)
+    named = [(each.capitalize(), known.get(each, "")) if isinstance(each, str) else each for each in pairs]
+    return [(name, text) for name, text in named if text]

@@ -9,8 +9,8 @@ import pandas as pd
 
 from interp.report import probes_figures as figures
 from interp.report import probes_sentences as sentences
-from interp.report.facts import facts
 from interp.report.heatmap import Heatmap
+from interp.report.html import facts
 from interp.report.notebook import MOST_DRAWN
 from interp.report.probes_sentences import cell_kind, measure_of
 from interp.report.sections import MOST_ROWS, Facts, Heatmaps, Page, Picture, Section, Sentences, Table

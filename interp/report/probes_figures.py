@@ -14,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from interp.errors import InputError
 from interp.report import probes_sentences as sentences
 from interp.report.cells import capital
-from interp.report.dots import Dots, dots_figure, found_or_not, series
-from interp.report.drawing import LINE, Draws, Figure, chosen, despined, require, short, wrapped_title
+from interp.report.dots import dots_figure, found_or_not, series
+from interp.report.drawing import LINE, Draws, Figure, chosen, finish, one_panel, require, short
 from interp.report.heads_frames import Verdict
 from interp.report.heatmap import Grid, grid_of_heads
 
@@ -64,7 +64,7 @@ def probes(result: Any) -> Figure:
     title = f"{_subject(result)}: {which_cells} beside the controls"
     rows = [sentences.spoken(result, row) for _, row in shown.iterrows()]
     label = f"{_scores(result)}; lines are 95 % intervals"
-    figure = dots_figure(Dots(rows, drawn, label, title, None, looks=looks, away=away))
+    figure = dots_figure(rows, drawn, label, title, None, looks=looks, away=away)
     ax = figure.axes[0]
     for row in range(0, len(shown), 2):
         ax.axhspan(row - 0.5, row + 0.5, color="0.96", zorder=0, linewidth=0)
@@ -158,8 +158,7 @@ def beside(result: Any) -> pd.DataFrame:
 
 def _curve(result: Any, column: str) -> Figure:
     """A column of all layers with its 95 % interval: ``score``, with the controls as lines, or ``selectivity``."""
-    figure = Figure(figsize=(6.6, 4.2), dpi=150, layout="constrained")
-    ax, layers = figure.subplots(), result.cells["layer"]
+    (figure, ax), layers = one_panel(6.6, 4.2), result.cells["layer"]
     low, prefix = (_lowest(result), "") if column == "score" else (-1.0, f"{column}_")
     drawn = series(result.cells, column, f"{prefix}low", f"{prefix}high").clip(lower=low)
     ax.fill_between(layers, drawn["low"], drawn["high"], color=LINE, alpha=0.2, linewidth=0, label="95 % interval")
@@ -172,16 +171,14 @@ def _curve(result: Any, column: str) -> Figure:
             ax.plot(layers[there], drawn["estimate"][there], "o", color=LINE, markerfacecolor=fill, label=name, **look)
     if column == "score":
         _control_lines(ax, result, low)
-        ax.set_ylabel(_scores(result), fontsize=9)
+        up = _scores(result)
     else:
         ax.axhline(0, color="0.4", linewidth=0.8)
-        ax.set_ylabel(f"selectivity (difference of {sentences.measure_of(result).title})", fontsize=9)
-    ax.set_xlabel("layer", fontsize=9)
+        up = f"selectivity (difference of {sentences.measure_of(result).title})"
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid(axis="y", color="0.9")
     ax.set_axisbelow(True)
-    despined(ax)
-    wrapped_title(ax, f"{_subject(result)}: {column}")
+    finish(ax, f"{_subject(result)}: {column}", "layer", up)
     figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
 

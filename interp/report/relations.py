@@ -12,9 +12,8 @@ from interp.report import relations_figures as figures
 from interp.report import relations_sentences as sentences
 from interp.report.attention_words import PicturedHead, pictured_head
 from interp.report.cells import and_p
-from interp.report.facts import facts
 from interp.report.heatmap import Cell, head_grid
-from interp.report.html import attention_data
+from interp.report.html import attention_data, facts
 from interp.report.notebook import MOST_DRAWN
 from interp.report.reading import CORRECTIONS, explained
 from interp.report.relations_sentences import ATTENDS, DIRECTION, FEWEST_DOCUMENTS, REASONS, VERDICTS

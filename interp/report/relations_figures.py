@@ -11,12 +11,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
 
-from interp.report.dots import Dots, dots_figure, found_or_not
-from interp.report.drawing import Figure, draw_table, require, short, thin_ticks, verdict_marker, wrapped_title
-from interp.report.heatmap import Paint, ink
+from interp.report.dots import dots_figure, found_or_not
+from interp.report.drawing import (
+    Figure,
+    draw_table,
+    legend,
+    mark_cells,
+    one_panel,
+    require,
+    short,
+    thin_ticks,
+    wrapped_title,
+)
+from interp.report.heatmap import Paint
 from interp.report.relations_sentences import (
     ATTENDS,
     DIRECTION,
@@ -46,8 +57,7 @@ _BASELINES = {
 def paint_excess(value: float, bound: float) -> Paint:
     """The colours of one cell; beyond `bound` it gets the strongest."""
     share = (min(max(value, -LEAST), bound) + LEAST) / (bound + LEAST)
-    light, dark = (to_hex(excess_colours(bound, scheme)(share)) for scheme in _SCHEMES)
-    return Paint(light, ink(light), dark, ink(dark))
+    return Paint(*(to_hex(excess_colours(bound, scheme)(share)) for scheme in _SCHEMES))
 
 
 @cache
@@ -98,14 +108,13 @@ def relations(result: Any) -> Figure:
     size = (max(6.0, wide * n_across + 1.0), high * n_down + 1.1)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     axes = figure.subplots(n_down, n_across, squeeze=False).ravel()
+    handles: dict[str, Artist] = {}
     colours, low, top = excess_colours(bound), -100 * LEAST, 100 * bound
     for ax, (_, direction) in zip(axes, shown.iterrows(), strict=False):
         rows = of_direction(result.cells, direction).set_index(["layer", "head"])
         table = 100 * rows["excess"].unstack()
         draw_table(ax, table, cmap=colours, vmin=low, vmax=top, annotate=False, cbar=False)
-        y, x = np.nonzero(rows["verdict"].unstack().to_numpy() == ATTENDS)
-        if len(x):
-            ax.add_line(verdict_marker(VERDICTS[ATTENDS], x + 0.5, y + 0.5))
+        handles |= mark_cells(ax, rows["verdict"].unstack().to_numpy(), {ATTENDS: VERDICTS[ATTENDS]})
         ax.set_title("\n".join(textwrap.wrap(short(grid_name(direction), 80), int(13 * wide))), fontsize=8)
         ax.title.set_parse_math(False)
         ax.set(xlabel="head", ylabel="layer")
@@ -119,9 +128,7 @@ def relations(result: Any) -> Figure:
     left_out = f" The first {len(shown)} of {len(best)} directions." if len(shown) < len(best) else ""
     said = f"{_about(result)}: accuracy over the best rule without attention, in points.{left_out}"
     figure.suptitle(textwrap.fill(said, int(13 * size[0])), fontsize=9, parse_math=False)
-    if (result.cells["verdict"] == ATTENDS).any():
-        dot = verdict_marker(VERDICTS[ATTENDS])
-        figure.legend([dot], ["attends"], loc="outside lower center", fontsize=8, frameon=False)
+    legend(figure, handles)
     return figure
 
 
@@ -154,7 +161,7 @@ def relation_baselines(result: Any) -> Figure:
     title = f"{_about(result)}: how often the related word is found.{kept}"
     label = "accuracy, % of the pairs;\nlines are 95 % intervals of the lead over the best rule"
     together = dict.fromkeys(drawn, 0.0)
-    figure = dots_figure(Dots(names, drawn, label, title, None, looks=looks, away=together, longest=100))
+    figure = dots_figure(names, drawn, label, title, None, looks=looks, away=together, longest=100)
     figure.axes[0].set_xlim(-2, 102)
     return figure
 
@@ -167,8 +174,7 @@ def _about(result: Any) -> str:
 
 
 def _nothing(result: Any) -> Figure:
-    figure = Figure(figsize=(6.0, 1.2), dpi=150, layout="constrained")
-    ax = figure.subplots()
+    figure, ax = one_panel(6.0, 1.2)
     ax.set_axis_off()
     wrapped_title(ax, f"{_about(result)}: no pair can be scored.")
     return figure

@@ -6,7 +6,7 @@ from typing import Any
 from interp.report import sweep_figures as figures
 from interp.report import sweep_sentences as sentences
 from interp.report.cells import capital
-from interp.report.facts import facts
+from interp.report.html import facts
 from interp.report.notebook import MOST_DRAWN
 from interp.report.reading import explained
 from interp.report.results.words import task_of

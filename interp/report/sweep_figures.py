@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.dots import Dots, dots_figure, found_or_not, series
-from interp.report.drawing import LINE, Figure, despined, require, short
+from interp.report.dots import dots_figure, found_or_not, series
+from interp.report.drawing import LINE, Figure, finish, one_panel, require, short
+from interp.report.heads_frames import head_names
 from interp.report.results.words import task_of
 from interp.report.sweep_cells import FOUND, GROWING, LARGE, PATH, Swept, panel, strongest_first, swept
 from interp.report.sweep_sentences import done, scale
@@ -62,16 +63,8 @@ def strongest(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     if not shown.tested:
         large, names = large | True, ("", "")
     drawn, looks = found_or_not(series(cells, "shown", "shown_low", "shown_high"), large, names)
-    dots = Dots(
-        cells["name"].tolist(),
-        drawn,
-        scale(shown),
-        _title(shown),
-        looks=looks,
-        away=dict.fromkeys(drawn, 0.0),
-        missing=cells["state"].tolist(),
-    )
-    return dots_figure(dots)
+    rows, states, together = cells["name"].tolist(), cells["state"].tolist(), dict.fromkeys(drawn, 0.0)
+    return dots_figure(rows, drawn, scale(shown), _title(shown), looks=looks, away=together, missing=states)
 
 
 def greedy(result: Any) -> Figure:
@@ -87,20 +80,16 @@ def greedy(result: Any) -> Figure:
         require(result, ("chosen", "summary", "provenance", "labels"), "greedy", "interp.methods.head_sets.greedy")
     shown = swept(result)
     steps = shown.summary.sort_values("step")
-    figure = Figure(figsize=(max(4.6, 0.55 * len(steps) + 2.2), 3.4), dpi=150, layout="constrained")
-    ax = figure.subplots()
+    figure, ax = one_panel(max(4.6, 0.55 * len(steps) + 2.2), 3.4)
     place = steps["step"].to_numpy()
     ends = np.abs(steps[["low", "high"]].to_numpy().T - steps["effect"].to_numpy())
     ax.errorbar(place, steps["effect"], yerr=ends, fmt="o-", markersize=4.5, capsize=2.5, color=LINE)
     ax.axhline(0, color="0.5", linewidth=0.8)
-    names = [f"+ {layer}.{head}" for layer, head in zip(steps["layer"], steps["head"], strict=True)]
+    names = [f"+ {name}" for name in head_names(steps)]
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(names) <= 30:
         ax.set_xticks(place, labels=names, fontsize=8, rotation=0 if len(names) < 12 else 90)
-    ax.set_xlabel("head that is ablated, too", fontsize=9)
-    ax.set_ylabel(f"effect ({shown.unit})", fontsize=9)
-    ax.set_title(_title(shown), fontsize=9, parse_math=False)
-    despined(ax)
+    finish(ax, _title(shown), "head that is ablated, too", f"effect ({shown.unit})")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What the browser is asked about a page, in JavaScript."""
+"""What the browser is asked about a page, in JavaScript, and what is asked often."""
 
 BEYOND = """() => [...document.querySelectorAll('body *')]
     .filter(each => !each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 1)
@@ -22,3 +22,14 @@ CONTRASTS = """() => {
   });
 }"""
 """The contrast ratio of every text with what is behind it."""
+
+
+def unfold(page):
+    """Open all that is folded away."""
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+
+
+def assert_fits(page, width):
+    """The page does not scroll sideways, and nothing sticks out of it."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(BEYOND) == []

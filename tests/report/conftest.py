@@ -15,11 +15,13 @@ def make_report() -> Callable[..., HeadsReport]:
 
 
 @pytest.fixture
-def open_file(browser):
-    """Opens pages and, in the end, asserts that they asked for no other file and logged no error."""
+def open_html(browser, tmp_path):
+    """Opens pages by their source; in the end, asserts that they asked for no other file and logged no error."""
     contexts, opened, requested, complaints = [], [], [], []
 
-    def open_it(file, width: int = 1280, scheme: str = "light"):
+    def open_it(source, width: int = 1280, scheme: str = "light"):
+        file = tmp_path / f"{len(opened)}.html"
+        file.write_text(source, encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()

@@ -33,7 +33,7 @@ class Page(HTMLParser):
 
 
 def sound(source):
-    """The page, once every element is closed, it has one script, asks for nothing, and its links arrive."""
+    """The page: closed elements, one script, nothing that is asked for, links that arrive, and tables with labels."""
     page = Page(source)
     assert page.open == []
     assert len(page.scripts) == 1
@@ -42,4 +42,5 @@ def sound(source):
     assert len(names) == len(set(names))
     assert {link["href"].removeprefix("#") for link in page.all("a")} <= set(names)
     assert source.count("<caption>") == len(page.all("table"))
+    assert all(heading.get("scope") in ("row", "col") for heading in page.all("th"))
     return page

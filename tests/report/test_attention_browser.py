@@ -1,5 +1,7 @@
 """Where heads look, as a browser draws it: arcs and shaded words, by sentence, head and word."""
 
+from dataclasses import replace
+
 import pytest
 
 from interp.report.heads import page_of
@@ -12,10 +14,8 @@ def report(make_report):
 
 
 @pytest.fixture
-def figure(open_file, report, tmp_path):
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(report)), encoding="utf-8")
-    return open_file(file).locator("[data-attention]").first
+def figure(open_html, report):
+    return open_html(as_page(page_of(report))).locator("[data-attention]").first
 
 
 def weights(report, rank, example, query):
@@ -103,11 +103,10 @@ def test_the_related_word_and_the_distractor_are_marked(figure):
     assert panel.locator(".distractor").all_inner_texts() == ["Zoë"]
 
 
-def test_where_only_the_scored_row_was_kept_other_words_are_not_asked(open_file, report, tmp_path):
+def test_where_only_the_scored_row_was_kept_other_words_are_not_asked(open_html, report):
     maps = report.attention_maps[report.attention_maps["query_pos"] == 7]
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(type(report)(**{**vars(report), "attention_maps": maps}))), encoding="utf-8")
-    panel = open_file(file).locator("[data-attention] .panel").first
+    page = open_html(as_page(page_of(replace(report, attention_maps=maps))))
+    panel = page.locator("[data-attention] .panel").first
     panel.locator(".word").nth(5).click()
     assert asked(panel) == "are"
     assert shown(panel) == pytest.approx(weights(report, 0, 0, 7), abs=0.006)

@@ -7,8 +7,7 @@ import pytest
 from made_up_card import IDLE, TASK, made_up_card, table
 
 from interp.errors import InputError
-from interp.report.card_sentences import across_tasks, findings, further
-from interp.report.card_tables import named, of_task
+from interp.report.card_evidence import across_tasks, findings, further, named, of_task
 from interp.report.sections import page_of
 
 SHOWN = "blimp:<script>alert(1)"

@@ -15,15 +15,13 @@ def report(make_report):
 
 
 @pytest.fixture(scope="module")
-def page_file(report, tmp_path_factory):
-    file = tmp_path_factory.mktemp("cards") / "report.html"
-    file.write_text(as_page(page_of(report, cards={"1.3": "card"})), encoding="utf-8")
-    return file
+def source(report):
+    return as_page(page_of(report, cards={"1.3": "card"}))
 
 
 @pytest.fixture
-def page(open_file, page_file):
-    return open_file(page_file)
+def page(open_html, source):
+    return open_html(source)
 
 
 def cell(page, layer, head, grid=0):
@@ -122,11 +120,12 @@ def test_a_head_with_a_page_of_its_own_leads_there(page):
     assert card(page).locator("a").count() == 0
 
 
-def test_a_card_has_an_address(page, open_file, page_file):
+def test_a_card_has_an_address(page):
+    address = page.url
     cell(page, 2, 10).click()
     assert page.evaluate("location.hash") == "#head-2.10"
     page.goto("about:blank")
-    page.goto(f"{page_file.as_uri()}#head-2.10")
+    page.goto(f"{address}#head-2.10")
     assert card(page).locator("h2").inner_text() == "Head 2.10"
     page.keyboard.press("Escape")
     page.wait_for_function("location.hash === ''")  # which follows a moment after the card is closed
@@ -139,10 +138,10 @@ def test_an_address_that_changes_shows_another_card(page):
     card(page).locator("h2", has_text="Head 0.1").wait_for()
 
 
-def test_an_address_of_no_head_opens_nothing(open_file, page_file):
-    page = open_file(page_file)
+def test_an_address_of_no_head_opens_nothing(page):
+    address = page.url
     page.goto("about:blank")
-    page.goto(f"{page_file.as_uri()}#head-9.9")
+    page.goto(f"{address}#head-9.9")
     assert page.locator("td").first.is_visible()
     assert card(page).count() == 0
 
@@ -156,12 +155,10 @@ def test_hovering_tells_the_numbers(page, report):
     assert not re.search("null|NaN|undefined", title)
 
 
-def test_what_was_not_measured_is_said(open_file, make_report, tmp_path):
+def test_what_was_not_measured_is_said(open_html, make_report):
     report = make_report()
     gone = (report.cells["task"] == "agreement") & (report.cells["layer"] == 0) & (report.cells["head"] == 0)
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(type(report)(**{**vars(report), "cells": report.cells[~gone]}))), encoding="utf-8")
-    page = open_file(file)
+    page = open_html(as_page(page_of(type(report)(**{**vars(report), "cells": report.cells[~gone]}))))
     cell(page, 0, 0).hover()
     assert cell(page, 0, 0).get_attribute("title") == "Head 0.0, agreement: not measured"
     cell(page, 0, 0).click()
@@ -169,18 +166,16 @@ def test_what_was_not_measured_is_said(open_file, make_report, tmp_path):
     assert not re.search("null|NaN|undefined", card(page).inner_text())
 
 
-def test_hostile_text_is_read_in_a_card_and_does_not_run(open_file, tmp_path):
-    file = tmp_path / "report.html"
-    file.write_text(PAGES["heads"](), encoding="utf-8")
-    page = open_file(file)
+def test_hostile_text_is_read_in_a_card_and_does_not_run(open_html):
+    page = open_html(PAGES["heads"]())
     cell(page, 0, 1).click()
     assert "<script>" in card(page).inner_text()
     assert card(page).locator("script, img, style, iframe").count() == 0
 
 
 @pytest.mark.parametrize("width", [375, 1440])
-def test_a_card_fits_the_window(open_file, page_file, width):
-    page = open_file(page_file, width)
+def test_a_card_fits_the_window(open_html, source, width):
+    page = open_html(source, width)
     cell(page, 1, 3).click()
     box = card(page).bounding_box()
     assert box["x"] >= 0

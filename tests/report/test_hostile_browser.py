@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from browser_scripts import BEYOND
+from browser_scripts import assert_fits, unfold
 from hostile import HOSTILE, ISOLATES, SAVED, TEXTS
 from hostile_pages import PAGES, SEEN, card, patching
 from synthetic_relations import maps_of, scoring
@@ -36,19 +36,17 @@ PLACES = """([begin, end]) => {
 
 
 @pytest.fixture(scope="module", params=list(PAGES))
-def page_file(request, tmp_path_factory):
-    file = tmp_path_factory.mktemp(request.param) / "report.html"
-    file.write_text(PAGES[request.param](), encoding="utf-8")
-    return file
+def source(request):
+    return PAGES[request.param]()
 
 
 def as_read(page, script):
     return " ".join(page.evaluate(script).translate(ISOLATES).split())
 
 
-def test_nothing_runs_and_nothing_is_asked_for(open_file, page_file):
-    """``open_file`` sees to the requests, dialogs and complaints."""
-    page = open_file(page_file)
+def test_nothing_runs_and_nothing_is_asked_for(open_html, source):
+    """``open_html`` sees to the requests, dialogs and complaints."""
+    page = open_html(source)
     page.evaluate(INTERACT)
     assert page.evaluate("window.ran") is None
     assert page.locator("script:not([type])").count() == page.locator("style").count() == 1
@@ -61,23 +59,22 @@ def test_nothing_runs_and_nothing_is_asked_for(open_file, page_file):
     assert page.evaluate('document.querySelectorAll(\'a:not([href^="#"]):not([href^="cards/"])\').length') == 0
 
 
-def test_every_text_is_read(open_file, page_file):
-    shown = as_read(open_file(page_file), "document.body.textContent")
+def test_every_text_is_read(open_html, source):
+    shown = as_read(open_html(source), "document.body.textContent")
     assert [text for text in SEEN if " ".join(text.split()) not in shown] == []
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_text_makes_the_page_wider(open_file, page_file, width):
-    page = open_file(page_file, width)
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(BEYOND) == []
+def test_no_text_makes_the_page_wider(open_html, source, width):
+    page = open_html(source, width)
+    unfold(page)
+    assert_fits(page, width)
 
 
-def test_no_heading_of_a_table_hides_its_cells(open_file, page_file):
+def test_no_heading_of_a_table_hides_its_cells(open_html, source):
     """Headings stay in sight when a table is scrolled."""
-    page = open_file(page_file, 390)
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page = open_html(source, 390)
+    unfold(page)
     heights = page.evaluate("[...document.querySelectorAll('thead')].map(each => each.getBoundingClientRect().height)")
     assert heights
     assert max(heights) < 300
@@ -89,28 +86,24 @@ def test_no_heading_of_a_table_hides_its_cells(open_file, page_file):
     assert max(columns) < 2500
 
 
-def test_a_token_is_what_it_was(open_file, tmp_path):
-    file = tmp_path / "report.html"
+def test_a_token_is_what_it_was(open_html):
     result = scoring()
-    file.write_text(as_page(page_of(replace(result, maps=maps_of(result, tokens=SAVED)))), encoding="utf-8")
-    tokens = open_file(file).locator(".words").first.locator(".token").all_text_contents()
+    page = open_html(as_page(page_of(replace(result, maps=maps_of(result, tokens=SAVED)))))
+    tokens = page.locator(".words").first.locator(".token").all_text_contents()
     assert [token.translate(ISOLATES) for token in tokens] == [HOSTILE[text] for text in SAVED]
 
 
-def test_what_hovering_tells_holds_the_names(open_file, tmp_path):
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(patching())), encoding="utf-8")
-    titles = open_file(file).evaluate("[...document.querySelectorAll('[title]')].map(each => each.title).join(' ')")
+def test_what_hovering_tells_holds_the_names(open_html):
+    page = open_html(as_page(page_of(patching())))
+    titles = page.evaluate("[...document.querySelectorAll('[title]')].map(each => each.title).join(' ')")
     assert [text for text in SAVED if HOSTILE[text] not in titles.translate(ISOLATES)] == []
 
 
 @pytest.mark.parametrize("name", [HEBREW, f"{HEBREW} 12 {HEBREW}", f"\u202e{HEBREW}", "\u202eabc", "\u2067abc"])
-def test_what_stands_beside_a_name_stays_where_it_is(open_file, tmp_path, name):
+def test_what_stands_beside_a_name_stays_where_it_is(open_html, name):
     """Digits behind letters that run to the left would go to their left."""
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(card((name,)))), encoding="utf-8")
-    page = open_file(file)
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page = open_html(as_page(page_of(card((name,)))))
+    unfold(page)
     before, begins, ends = page.evaluate(PLACES, [name[-3:], "2.5"])
     assert before <= begins < ends
 

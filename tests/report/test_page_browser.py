@@ -1,36 +1,13 @@
 """The page as a browser shows it: Debian's chromium, driven by playwright, without a network."""
 
 import pytest
-from browser_scripts import BEYOND, CONTRASTS
-
-from interp.report.heads import page_of
-from interp.report.html import as_page
-
-WIDTHS = (360, 390, 1280)
-
-
-@pytest.fixture(scope="module")
-def page_file(make_report, tmp_path_factory):
-    # Wider than any telephone: 12 heads a layer, and a task named by a path.
-    file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(as_page(page_of(make_report(n_layers=4, n_heads=12))), encoding="utf-8")
-    return file
+from browser_scripts import CONTRASTS
+from wide_pages import PAGES
 
 
 @pytest.fixture
-def open_page(open_file, page_file):
-    return lambda width=1280, scheme="light": open_file(page_file, width, scheme)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_never_scrolls_sideways(open_page, width, scheme):
-    page = open_page(width, scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(BEYOND) == []
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(BEYOND) == []
+def open_page(open_html):
+    return lambda width=1280, scheme="light": open_html(PAGES["heads"](), width, scheme)
 
 
 def test_wide_tables_scroll_in_their_own_box(open_page):

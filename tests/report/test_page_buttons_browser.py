@@ -14,15 +14,13 @@ def command(request):
     return request.param
 
 
-def opened(open_file, make_report, tmp_path, command, scheme="light"):
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(make_report()), command), encoding="utf-8")
-    return open_file(file, scheme=scheme)
+def opened(open_html, make_report, command, scheme="light"):
+    return open_html(as_page(page_of(make_report()), command), scheme=scheme)
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])
-def test_a_button_switches_between_light_and_dark(open_file, make_report, tmp_path, system):
-    page = opened(open_file, make_report, tmp_path, COMMAND, system)
+def test_a_button_switches_between_light_and_dark(open_html, make_report, system):
+    page = opened(open_html, make_report, COMMAND, system)
     colours = {"rgb(255, 255, 255)": "light", "rgb(21, 24, 28)": "dark"}
 
     def now():
@@ -36,8 +34,8 @@ def test_a_button_switches_between_light_and_dark(open_file, make_report, tmp_pa
     assert seen == [system_again, ("Colours: dark", "dark"), ("Colours: light", "light"), system_again]
 
 
-def test_the_command_and_the_citation_are_copied(open_file, make_report, tmp_path, command):
-    page = opened(open_file, make_report, tmp_path, command)
+def test_the_command_and_the_citation_are_copied(open_html, make_report, command):
+    page = opened(open_html, make_report, command)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("[data-copies]").click()
     page.get_by_text("Copied.").wait_for()
@@ -45,8 +43,8 @@ def test_the_command_and_the_citation_are_copied(open_file, make_report, tmp_pat
     assert page.evaluate("navigator.clipboard.readText()") == expected
 
 
-def test_without_the_clipboard_it_is_copied_the_old_way_or_said(open_file, make_report, tmp_path):
-    page = opened(open_file, make_report, tmp_path, COMMAND)
+def test_without_the_clipboard_it_is_copied_the_old_way_or_said(open_html, make_report):
+    page = opened(open_html, make_report, COMMAND)
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.evaluate("document.execCommand = () => false")
     page.locator("[data-copies]").click()

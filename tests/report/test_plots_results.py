@@ -15,7 +15,7 @@ import interp
 from interp import plots
 from interp.errors import InputError
 from interp.interventions.sweep import SweepResult
-from interp.report.dots import Dots, dots_figure
+from interp.report.dots import dots_figure
 from interp.report.drawing import MOST, style
 from interp.residual.logit_lens import LensReading
 from interp.residual.stream import LogitAttribution
@@ -76,7 +76,7 @@ def test_frames_of_a_sweep_are_drawn_as_they_are():
 def test_dots_stand_at_the_estimates_and_lines_over_the_intervals():
     one = pd.DataFrame({"estimate": [1.0, np.nan], "low": [0.5, np.nan], "high": [2.0, np.nan]})
     other = one.assign(estimate=[-1.0, np.nan], low=[-1.5, np.nan], high=[-0.5, np.nan])
-    ax = dots_figure(Dots(["a", "$b"], {"x": one, "y": other}, "effect", "title", ignored=0.25)).axes[0]
+    ax = dots_figure(["a", "$b"], {"x": one, "y": other}, "effect", "title", ignored=0.25).axes[0]
     spans = [tuple(segment[:, 0]) for lines in ax.collections for segment in lines.get_segments() if len(segment) == 2]
     assert {(0.5, 2.0), (-1.5, -0.5)} <= set(spans)
     dots = {
@@ -88,7 +88,7 @@ def test_dots_stand_at_the_estimates_and_lines_over_the_intervals():
 
 
 def test_a_notebook_shows_a_figure_at_its_size():
-    picture, size = dots_figure(Dots(["a"], {"x": pd.DataFrame({name: [1.0] for name in ENDS})}, "", ""))._repr_png_()
+    picture, size = dots_figure(["a"], {"x": pd.DataFrame({name: [1.0] for name in ENDS})}, "", "")._repr_png_()
     assert picture.startswith(b"\x89PNG")
     assert size == {"width": 672, "height": 189}
 

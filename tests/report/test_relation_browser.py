@@ -1,42 +1,22 @@
-"""The page of heads against relations as a browser shows it; no error, no network (``open_file`` sees to it)."""
+"""The page of heads against relations as a browser shows it; no error, no network (``open_html`` sees to it)."""
 
 from dataclasses import replace
 
 import pytest
-from browser_scripts import BEYOND, CONTRASTS
-from synthetic_relations import HOSTILE, TO_HEAD, maps_of, scoring
+from synthetic_relations import HOSTILE, maps_of, scoring
+from wide_pages import PAGES
 
 from interp.report.html import as_page
 from interp.report.sections import page_of
 
 
-@pytest.fixture(scope="module")
-def page_file(tmp_path_factory):
-    file = tmp_path_factory.mktemp("relations") / "report.html"
-    verdicts = ("attends", "undecided", "none", "not testable")
-    names = ("nsubj", "a_relation_with_a_very_long_name_of_its_own", HOSTILE, "det", "obl", "obj", "iobj", "cc", "aux")
-    names += tuple(f"r{number}" for number in range(12))
-    directions = {(name, TO_HEAD): verdicts[number % 4] for number, name in enumerate(names)}
-    result = scoring(directions, shape=(5, 12), causal=True)
-    source = as_page(page_of(replace(result, maps=maps_of(result))), f"interp attend --out {'x' * 200}")
-    file.write_text(source, encoding="utf-8")
-    return file
+@pytest.fixture
+def page(open_html):
+    return open_html(PAGES["attend"]())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_page_never_scrolls_sideways_and_can_be_read(open_file, page_file, width, scheme):
-    page = open_file(page_file, width, scheme)
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(BEYOND) == []
-    assert min(page.evaluate(CONTRASTS)) >= 4.5
-
-
-def test_the_heatmap_scrolls_in_its_own_box_with_its_headings_in_sight(open_file, tmp_path):
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(scoring(shape=(40, 12)))), encoding="utf-8")
-    page = open_file(file, 360)
+def test_the_heatmap_scrolls_in_its_own_box_with_its_headings_in_sight(open_html):
+    page = open_html(as_page(page_of(scoring(shape=(40, 12)))), 360)
     box = page.locator(".scroll", has=page.locator(".heat")).first
     box.evaluate("each => { each.scrollLeft = 200; each.scrollTop = 300; }")
     assert box.evaluate("each => each.scrollLeft") == 200
@@ -45,14 +25,12 @@ def test_the_heatmap_scrolls_in_its_own_box_with_its_headings_in_sight(open_file
     assert abs(box.evaluate(side.format("thead th"), "top")) < 1
 
 
-def test_words_of_the_corpus_are_seen_as_text(open_file, page_file):
-    page = open_file(page_file)
+def test_words_of_the_corpus_are_seen_as_text(page):
     assert page.locator(".token", has_text=HOSTILE).first.is_visible()
     assert page.locator("script:not([type])").count() == 1
 
 
-def test_heads_sort_by_their_excess(open_file, page_file):
-    page = open_file(page_file)
+def test_heads_sort_by_their_excess(page):
     table = page.locator("table.sortable").nth(2)
     heading = table.locator("thead th", has=page.get_by_text("excess, points", exact=True))
     heading.get_by_role("button").click()
@@ -65,12 +43,11 @@ def test_heads_sort_by_their_excess(open_file, page_file):
 
 
 @pytest.fixture
-def figure(open_file, tmp_path):
+def figure(open_html):
     result = scoring(causal=True)
     words = ("The", *(f"word{number}" for number in range(40)), "barked")
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(replace(result, maps=maps_of(result, tokens=words)))), encoding="utf-8")
-    return open_file(file, 500).locator("[data-attention]")
+    page = open_html(as_page(page_of(replace(result, maps=maps_of(result, tokens=words)))), 500)
+    return page.locator("[data-attention]")
 
 
 def test_arcs_go_from_the_word_that_looks_to_those_that_it_looks_at(figure):

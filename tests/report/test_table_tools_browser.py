@@ -14,10 +14,8 @@ def report(make_report):
 
 
 @pytest.fixture
-def page(open_file, report, tmp_path):
-    file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(report)), encoding="utf-8")
-    return open_file(file)
+def page(open_html, report):
+    return open_html(as_page(page_of(report)))
 
 
 def rows(page):
@@ -77,12 +75,10 @@ def test_the_csv_has_what_the_filter_leaves_in_the_order_of_the_table(page, repo
     assert table["effect"].tolist() == wanted.tolist()
 
 
-def test_a_table_that_stands_whole_in_the_page_is_taken_along_from_there(open_file, tmp_path):
+def test_a_table_that_stands_whole_in_the_page_is_taken_along_from_there(open_html):
     from synthetic_sweeps import sweep
 
-    file = tmp_path / "sweep.html"
-    file.write_text(as_page(page_of_any(sweep())), encoding="utf-8")
-    page = open_file(file)
+    page = open_html(as_page(page_of_any(sweep())))
     _, table = downloaded(page, page.get_by_role("button", name="Download CSV").first)
     shown = page.locator("table.sortable").first
     assert len(table) == shown.locator("tbody tr").count() > 1

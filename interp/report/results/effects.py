@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.report.card_tables import spoken
-from interp.report.dots import MOST_ROWS, Dots, dots_figure, series
-from interp.report.drawing import Figure, despined, require, require_rows, style, wrapped_title
+from interp.report.card_evidence import spoken
+from interp.report.dots import MOST_ROWS, dots_figure, series
+from interp.report.drawing import Figure, finish, one_panel, require, require_rows, style
 from interp.report.heads_figures import head_map
-from interp.report.heads_frames import Verdict
+from interp.report.heads_frames import Verdict, head_names
 from interp.report.heatmap import Grid, missing
 from interp.report.results.words import (
     cell_names,
@@ -62,7 +62,7 @@ def estimates(result: Any) -> Figure:
     shown = largest_first(table, "estimate").head(_MOST)
     few = "" if len(shown) == len(table) else f": the {len(shown)} largest of {len(table)}"
     drawn = {"estimate": series(shown, "estimate", "low", "high")}
-    return dots_figure(Dots(cell_names(shown, result.labels), drawn, f"estimated effect ({unit})", f"{title}{few}"))
+    return dots_figure(cell_names(shown, result.labels), drawn, f"estimated effect ({unit})", f"{title}{few}")
 
 
 def _estimated(result: Any) -> Page:
@@ -87,19 +87,16 @@ def screen(found: Any) -> Figure:
     """
     require(found, ("cells", "recall", "method"), "screen", "interp.patch(..., screen=True).screen")
     frame = require_rows(found.cells, ("estimate", "effect", "chosen"), "screen", "interp.patch(..., screen=True)")
-    figure = Figure(figsize=(4.8, 4.2), dpi=150, layout="constrained")
-    ax = figure.subplots()
+    figure, ax = one_panel(4.8, 4.2)
     for number, which in enumerate(("top", "audit")):
         rows = frame[frame["chosen"] == which]
         ax.plot(rows["estimate"], rows["effect"], linestyle="none", markersize=5, label=which, **style(number))
     ends = np.array([*ax.get_xlim(), *ax.get_ylim()])
     ax.plot([ends.min(), ends.max()], [ends.min(), ends.max()], color="0.6", linewidth=0.8, zorder=0, label="equal")
-    ax.set_xlabel("estimate by gradients", fontsize=9)
-    ax.set_ylabel("exact effect", fontsize=9)
     ax.legend(fontsize=8, frameon=False)
     left = int((frame["chosen"] == "not measured").sum())
-    wrapped_title(ax, f"screen by {_spaced(found.method)}: {left} of {len(frame)} cells not measured")
-    despined(ax)
+    title = f"screen by {_spaced(found.method)}: {left} of {len(frame)} cells not measured"
+    finish(ax, title, "estimate by gradients", "exact effect")
     return figure
 
 
@@ -141,7 +138,7 @@ def replacements(result: Any) -> Figure:
     few = "" if len(rows) == n else f" (the {len(rows)} largest of {n})"
     title = f"{task_of(result.provenance)}: effect of ablation by what replaces it{few}"
     across = f"effect ({unit_of(result.provenance)}; a cost is negative; grey: too small to count)"
-    return dots_figure(Dots(rows, drawn, across, title, ignored=float(table["minimum"].mean())))
+    return dots_figure(rows, drawn, across, title, ignored=float(table["minimum"].mean()))
 
 
 def _replaced(result: Any) -> Page:
@@ -181,7 +178,7 @@ def self_repair(result: Any) -> Figure:
     drawn = {f"{name} effect": series(shown, name, f"{name}_low", f"{name}_high") for name in ("direct", "total")}
     few = "" if len(shown) == len(table) else f": the {len(shown)} largest repairs of {len(table)} heads"
     title = f"{task_of(result.provenance)}: direct and total effect of ablating each head{few}"
-    return dots_figure(Dots(_numbers(shown), drawn, "effect (logits; a cost is negative)", title))
+    return dots_figure(head_names(shown), drawn, "effect (logits; a cost is negative)", title)
 
 
 def _repaired(result: Any) -> Page:
@@ -190,7 +187,7 @@ def _repaired(result: Any) -> Page:
     headings["repaired"] = "share repaired"
     columns = [Column(name, heading, f"{name}_low", f"{name}_high") for name, heading in headings.items()]
     caption = "Heads with a direct effect to be repaired first, by the size of the repair"
-    shown = Table("Heads", caption, table.assign(name=_numbers(table)), [Column("name"), *columns], "cells.csv")
+    shown = Table("Heads", caption, table.assign(name=head_names(table)), [Column("name"), *columns], "cells.csv")
     known = int(table["repaired"].notna().sum())
     said = f"Of {len(table)} heads, {known} have a direct effect that is large enough to be repaired."
     title = f"Self-repair: {task_of(result.provenance)}"
@@ -200,10 +197,6 @@ def _repaired(result: Any) -> Page:
 def _largest_repairs_first(table: pd.DataFrame) -> pd.DataFrame:
     """Heads with a share that is known come first."""
     return largest_first(table, "repair", table["repaired"].notna())
-
-
-def _numbers(table: pd.DataFrame) -> list[str]:
-    return [f"{layer}.{head}" for layer, head in zip(table["layer"], table["head"], strict=True)]
 
 
 def pairs(result: Any) -> Figure:
@@ -226,7 +219,7 @@ def pairs(result: Any) -> Figure:
     shown = _decided_first(table).head(MOST_ROWS)
     drawn = {"interaction": series(shown, "interaction", "low", "high")}
     title = f"{_interaction(result)}: the {len(shown)} largest interactions of {len(table)}"
-    return dots_figure(Dots((shown["first"] + " and " + shown["second"]).tolist(), drawn, "interaction", title))
+    return dots_figure((shown["first"] + " and " + shown["second"]).tolist(), drawn, "interaction", title)
 
 
 def _grid(table: pd.DataFrame, names: list[str]) -> Grid:

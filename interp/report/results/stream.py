@@ -14,8 +14,8 @@ from matplotlib.patches import Rectangle
 
 from interp.errors import InputError
 from interp.report.attention_patterns import token_text
-from interp.report.dots import Dots, dots_figure, series
-from interp.report.drawing import Figure, despined, draw_table, label_text, require_rows, wrapped_title
+from interp.report.dots import dots_figure, series
+from interp.report.drawing import Figure, draw_table, finish, label_text, one_panel, require_rows, wrapped_title
 from interp.report.heads_figures import head_map
 from interp.report.heatmap import SEQUENTIAL, ink
 from interp.report.results.words import MADE_BY, cell_names, largest_first, measured, page_of_table
@@ -111,22 +111,17 @@ def logit_attribution(result: Any, *, most: int = 20) -> Figure:
     if len(order) > most:
         rest = table.loc[order[most:]].sum()
         shown = pd.concat([shown, rest.to_frame(f"the other {len(order) - most}").T])
-    figure = Figure(figsize=(6.2, 0.25 * len(shown) + 1.4), dpi=150, layout="constrained")
-    ax = figure.subplots()
+    figure, ax = one_panel(6.2, 0.25 * len(shown) + 1.4)
     red, blue = (sns.color_palette("RdBu", 8)[place] for place in (0, -1))
     means, place = shown.mean(axis=1).to_numpy(), np.arange(len(shown))
     ax.barh(place, means, color=[blue if each >= 0 else red for each in means], height=0.7)
     if shown.shape[1] > 1:
         ax.plot(shown.to_numpy(), place, "o", color="0.25", markersize=2, alpha=0.6)
     ax.axvline(0, color="0.4", linewidth=0.8)
-    ax.set_yticks(place, labels=list(map(label_text, shown.index)), parse_math=False)
-    ax.set_ylim(len(shown) - 0.4, -0.6)
-    ax.set_xlabel("attribution (logits)", fontsize=9)
     n, total = table.shape[1], table.sum().mean()
     of = "" if n == 1 else f", mean of {n} prompts (dots)"
-    wrapped_title(ax, f"direct logit attribution{of}: all of it sums to {decimal(total)}")
-    despined(ax, left=True)
-    ax.tick_params(axis="y", length=0)
+    title = f"direct logit attribution{of}: all of it sums to {decimal(total)}"
+    finish(ax, title, "attribution (logits)", rows=list(map(label_text, shown.index)))
     return figure
 
 
@@ -241,8 +236,7 @@ def _by_position(
     table: pd.DataFrame, label: str, top: float, size: tuple[float, float], longest: int, title: str
 ) -> tuple[Figure, Axes]:
     """Numbers from 0 to `top` with positions across; their names are turned where one is longer than `longest`."""
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    ax = figure.subplots()
+    figure, ax = one_panel(*size)
     palette = sns.color_palette(SEQUENTIAL, as_cmap=True)
     draw_table(ax, table, cmap=palette, vmin=0.0, vmax=top, annotate=False, cbar=True, label=label)
     ax.set_aspect("auto")
@@ -264,7 +258,7 @@ def lenses(result: Any) -> Figure:
     table = result.summary().assign(unknown=np.nan)
     drawn = {name: series(table, column, "unknown", "unknown") for name, column in _LENSES.items()}
     rows = [counted(depth, "block") for depth in table["depth"]]
-    return dots_figure(Dots(rows, drawn, "KL from the model's own output (nats)", "read after so many blocks"))
+    return dots_figure(rows, drawn, "KL from the model's own output (nats)", "read after so many blocks")
 
 
 def _compared(result: Any) -> Page:
