@@ -28,7 +28,7 @@ from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.ablation import as_measured
 from interp.methods.erasure import readings
-from interp.methods.erasure.readability import FITTED_METHODS, fit_erasers, readability
+from interp.methods.erasure.erasers import FITTED_METHODS, fit_erasers, readability
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
