@@ -24,7 +24,8 @@ from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
-from interp.methods.ablation import Head
+from interp.interventions.intervention import heads_at
+from interp.methods.ablation import Head, Part
 from interp.methods.probes.data import Labelled
 from interp.methods.probes.scores import Measured
 from interp.model.sites import SITES, Site, is_layered
@@ -161,16 +162,10 @@ def _tested(kind: str, tables: Sequence[UnitTable], minimum: float, asked: Probe
     return pd.DataFrame(worst, columns=Claims.columns(kind))
 
 
-@dataclass(frozen=True)
-class SiteCells:
-    """The cells of one site: these of its heads, or itself where it has none (None)."""
-
-    site: Site
-    heads: tuple[int, ...] | None
-
-
-def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of the sites that are meant: different ones, all of heads or all of layers."""
+def choose_cells(
+    site: str | Sequence[str], model: Any, layers: Sequence[int] | None = None, heads: Sequence[Head] | None = None
+) -> list[Part]:
+    """The cells that are meant, site by site and layer by layer: different sites, all of heads or all of layers."""
     names = (site,) if isinstance(site, str) else tuple(site)
     for name in names:
         if name not in SITES:
@@ -182,25 +177,22 @@ def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
         raise InputError(
             f"site: expected sites of heads, or sites of layers, got {', '.join(names)}; probe them one after the other"
         )
-    return names
+    return [part for name in names for part in _cells_at(name, model, layers, heads)]
 
 
-def choose_cells(
-    site: str, shape: tuple[int, int], layers: Sequence[int] | None = None, heads: Sequence[Head] | None = None
-) -> list[SiteCells]:
-    """The cells of a site that are meant, layer by layer; `shape` is layers, and heads of a layer."""
+def _cells_at(site: str, model: Any, layers: Sequence[int] | None, heads: Sequence[Head] | None) -> list[Part]:
     axes = SITES[site][1]
     if axes[1] != "pos":
         raise InputError(f"site {site!r}: a word has no activation of its own there; take z, or a point of the stream")
     if heads is not None and (layers is not None or "head" not in axes):
         raise InputError(f"heads: expected them without layers, and a site that has heads, got site {site!r}")
-    n_layers, n_heads = shape
     if not is_layered(site):
-        return [SiteCells(Site(site), None)]
+        return [Part(Site(site))]
+    n_layers, n_heads = model.cfg.n_layers, heads_at(site, model)
     if heads is None:
         chosen = range(n_layers) if layers is None else sorted(numbers_below(n_layers, "layers", layers))
         every = tuple(range(n_heads)) if "head" in axes else None
-        return [SiteCells(Site(site, layer), every) for layer in chosen]
+        return [Part(Site(site, layer), every) for layer in chosen]
     for layer, head in heads:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
             raise InputError(
@@ -210,14 +202,10 @@ def choose_cells(
     if not len(heads):
         raise InputError("heads: expected (layer, head) pairs, got none")
     by_layer = {layer: {head for own, head in heads if own == layer} for layer in sorted({layer for layer, _ in heads})}
-    return [SiteCells(Site(site, layer), tuple(sorted(own))) for layer, own in by_layer.items()]
+    return [Part(Site(site, layer), tuple(sorted(own))) for layer, own in by_layer.items()]
 
 
-def frame_of(cells: Sequence[SiteCells]) -> pd.DataFrame:
+def frame_of(cells: Sequence[Part]) -> pd.DataFrame:
     """One row a cell: ``site``, ``layer`` and ``head`` as far as there are any."""
-    rows = [
-        {"site": each.site.name, "layer": each.site.layer, "head": head}
-        for each in cells
-        for head in (each.heads if each.heads is not None else (None,))
-    ]
-    return pd.DataFrame(rows).dropna(axis="columns")
+    rows = [(each.site.name, each.site.layer, head) for each in cells for head in each.heads or (None,)]
+    return pd.DataFrame(rows, columns=list(CELL)).dropna(axis="columns")
