@@ -28,7 +28,7 @@ from interp.interventions.replacement import Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.ablation import as_measured
 from interp.methods.erasure import readings
-from interp.methods.erasure.erasers import FITTED_METHODS, fit_erasers, readability
+from interp.methods.erasure.erasers import FITTED_METHODS, erasing, fit_erasers, readability
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
@@ -172,7 +172,7 @@ def erase(
     references = readings.reference_readings(model, prompts, feature, at, sites, budget)
     wanted = [each for each in FITTED_METHODS if each in methods]
     fitted = fit_erasers(references, wanted, places, draws=draws, seed=seed)
-    replacements: dict[str, Replacement] = {method: each.replacement(model) for method, each in fitted.items()}
+    replacements: dict[str, Replacement] = {method: erasing(model, each) for method, each in fitted.items()}
     if "mean" in methods:
         replacements["mean"] = make_replacement("mean", model, tasks[0], sites=sites, memory_budget=budget)
     by_task = [replacements] * len(tasks)
@@ -181,7 +181,11 @@ def erase(
             replacements | {"steer": each} for each in readings.steered(tasks, feature, references, asked.strength)
         ]
     cells = [
-        [place.cell(method, made[method], where) for method in methods for place in places]
+        [
+            Cell({"method": method, **readings.labels_of(place)}, (place.intervention(made[method], where),))
+            for method in methods
+            for place in places
+        ]
         for made, where in zip(by_task, positions, strict=True)
     ]
     measured: Any = {"metric": asked.metric, "seed": seed, "memory_budget": budget, "run": as_run(run)}

@@ -47,8 +47,8 @@ from interp.claims.units import UnitTable
 from interp.interventions.erase import Erase, Eraser
 from interp.interventions.intervention import ROUNDING, heads_at
 from interp.interventions.rows import example_labels
-from interp.methods.erasure.readings import Place, Readings
-from interp.model.sites import Site
+from interp.methods.ablation import Part
+from interp.methods.erasure.readings import Readings, labels_of
 from interp.tasks.task import Task
 
 ITERATIONS = 1000
@@ -195,57 +195,45 @@ def _between(white: Whitening, directions: Float[Tensor, "rank white"]) -> Erase
 
 FittedMethod = Literal["leace", "random", "inlp"]
 FITTED_METHODS: tuple[FittedMethod, ...] = get_args(FittedMethod)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The erasers of one method, by fold and place, one for every draw."""
-
-    erasers: Mapping[tuple[int, Place], tuple[Eraser, ...]]
-
-    def rank(self, place: Place) -> int:
-        """How many directions are erased at a place; where folds differ, the most."""
-        return max(each.rank for (_, its), draws in self.erasers.items() if its == place for each in draws)
-
-    def replacement(self, model: Any) -> Erase:
-        """What makes the changes in sweeps; heads that no eraser is fitted to stay as they are."""
-        by_site: dict[tuple[int, Site], dict[int | None, tuple[Eraser, ...]]] = {}
-        for (fold, place), draws in self.erasers.items():
-            by_site.setdefault((fold, place.site), {})[place.head] = draws
-        return Erase.of(model, {key: _draws(model, key[1], by_head) for key, by_head in by_site.items()})
+Fitted = Mapping[tuple[int, Part], tuple[Eraser, ...]]
+"""The erasers of one method, by fold and place, one for every draw."""
 
 
 def fit_erasers(
     references: Readings,
     methods: Sequence[FittedMethod],
-    places: Sequence[Place],
+    places: Sequence[Part],
     *,
     draws: int,
     seed: int,
-) -> dict[str, Fitted]:
+) -> Mapping[str, Fitted]:
     """Fit erasers to readings, by method."""
-    found: dict[str, dict[tuple[int, Place], tuple[Eraser, ...]]] = {method: {} for method in methods}
+    found: dict[str, dict[tuple[int, Part], tuple[Eraser, ...]]] = {method: {} for method in methods}
     for fold, place in product(references.folds, places):
-        x, mine = references.at(place, fold), references.of(fold)
-        labels, key = references.labels[mine], (fold, place)
+        mine, key = references.of(fold), (fold, place)
+        x, labels = references.at(place)[torch.from_numpy(mine)], references.labels[mine]
         least = leace(x, labels)
         if "leace" in methods:
             found["leace"][key] = (least,)
         if "random" in methods:
-            generator = np.random.default_rng([seed, fold, place.site.layer or 0, place.head or 0])
+            (head,) = place.heads or (0,)
+            generator = np.random.default_rng([seed, fold, place.site.layer or 0, head])
             white = Whitening.of(x)
             found["random"][key] = tuple(random_subspace(white, least.rank, generator) for _ in range(draws))
         if "inlp" in methods:
             found["inlp"][key] = (inlp(x, labels, references.cluster[mine], seed=seed),)
-    return {method: Fitted(erasers) for method, erasers in found.items()}
+    return found
 
 
-def _draws(model: Any, site: Site, by_head: Mapping[int | None, tuple[Eraser, ...]]) -> list[list[Eraser]]:
-    """For every draw, the erasers of all heads of a site, or its one."""
-    first = next(iter(by_head.values()))
-    heads = range(heads_at(site.name, model)) if "head" in site.axes else [None]
-    nothing = Eraser.nothing(len(first[0].mu))
-    return [[by_head[head][draw] if head in by_head else nothing for head in heads] for draw in range(len(first))]
+def erasing(model: Any, fitted: Fitted) -> Erase:
+    """What makes the changes in sweeps; heads that no eraser is fitted to stay as they are."""
+    maps = {}
+    for (fold, place), draws in fitted.items():
+        nothing = (Eraser.nothing(len(draws[0].mu)),) * len(draws)
+        heads = range(heads_at(place.site.name, model)) if "head" in place.site.axes else ()
+        by_head = [fitted.get((fold, Part(place.site, (head,))), nothing) for head in heads]
+        maps[fold, place.site] = list(zip(*(by_head or [draws]), strict=True))
+    return Erase.of(model, maps)
 
 
 BEFORE, MAJORITY = "before", "majority"
@@ -260,7 +248,7 @@ def readability(
     scored: Readings | None,
     task: Task,
     fitted: Mapping[str, Fitted],
-    places: Sequence[Place],
+    places: Sequence[Part],
     seed: int,
 ) -> pd.DataFrame:
     """How well probes read the feature before and after it is erased; columns as of ``ErasureResult.probes``."""
@@ -279,21 +267,22 @@ def readability(
             shares["refitted"] = _on_units(_correct(anew, scored, here, scored, here), task, seed)
         for data, found in shares.items():
             for method, erased in fitted.items():
-                told = {"method": method, **place.labels, "data": data, "rank": erased.rank(place)}
+                rank = max(each.rank for fold in references.folds for each in erased[fold, place])
+                told = {"method": method, **labels_of(place), "data": data, "rank": rank}
                 for when, column in ((BEFORE, BEFORE), ("after", method)):
                     told |= {f"{when}{end}": found.loc[column, f"share{end}"] for end in ("", "_low", "_high")}
                 rows.append({**told, MAJORITY: found.loc[MAJORITY, "share"], "n": int(found.loc[BEFORE, "n"])})
     return pd.DataFrame(rows)
 
 
-def _by_method(readings: Readings, place: Place, fitted: Mapping[str, Fitted]) -> ByMethod:
+def _by_method(readings: Readings, place: Part, fitted: Mapping[str, Fitted]) -> ByMethod:
     """The activations ``before``, and after each method, every reading erased by the eraser of its fold."""
-    x = place.of(readings.activations[place.site]).double()
+    x = readings.at(place).double()
     found = {BEFORE: x} | {method: x.clone() for method in fitted}
     for fold in readings.folds:
         mine = torch.from_numpy(readings.of(fold))
         for method, each in fitted.items():
-            found[method][mine] = each.erasers[fold, place][0](x[mine])
+            found[method][mine] = each[fold, place][0](x[mine])
     return found
 
 
