@@ -16,8 +16,8 @@ A strength has no unit, so that the same ones serve heads that write much and he
 3. Each example is scored once, by the probe of its round.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -30,24 +30,13 @@ from interp.methods.probes.linear import fit_lda, fit_logistic, fit_ridge
 from interp.methods.probes.mlp import MLPProbes, fit_mlp
 from interp.options import ProbeKind
 
+SOLVERS: dict[ProbeKind, Callable[[Examples, Target, Problems], LinearProbes | MLPProbes]]
+SOLVERS = {"logistic": fit_logistic, "ridge": fit_ridge, "lda": fit_lda, "mlp": fit_mlp}
+
 
 def fit(kind: ProbeKind, x: Examples, target: Target, trains_on: Problems) -> LinearProbes | MLPProbes:
-    """Fit probes whose penalties are given as penalties."""
-    problems = Problems(trains_on.atom, trains_on.trains_on, _penalties(kind, x, trains_on))
-    if kind == "logistic":
-        return fit_logistic(x, target, problems)
-    if kind == "ridge":
-        return fit_ridge(x, target, problems)
-    return fit_lda(x, target, problems) if kind == "lda" else fit_mlp(x, target, problems)
-
-
-def losses(
-    kind: ProbeKind, target: Target, scores: Scores, n_trained: Float[Tensor, " problem"]
-) -> Float[Tensor, "cell example problem"]:
-    """What each probe is to make small on examples that it was not trained on."""
-    if kind == "ridge":
-        return target.squared_error(scores)
-    return target.log_loss(scores, n_trained)
+    """Fit probes whose penalties are given as strengths."""
+    return SOLVERS[kind](x, target, replace(trains_on, penalty=_penalties(kind, x, trains_on)))
 
 
 def problems_of(
@@ -159,5 +148,6 @@ def fitted(
         problems = problems_of(atom, masks[start : start + size], penalties)
         probes = fit(kind, x, target, problems)
         scores = probes.scores(x)
-        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, n))
-        yield range(start, start + problems.n // n), probes, scores, found
+        n_trained = problems.mask().sum(dim=0)
+        found = target.squared_error(scores) if kind == "ridge" else target.log_loss(scores, n_trained)
+        yield range(start, start + problems.n // n), probes, scores, found.unflatten(2, (-1, n))

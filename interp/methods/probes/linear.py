@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from interp.methods.probes.data import Scores, Target
 from interp.methods.probes.folds import Examples, LinearProbes, Moments, Problems
@@ -180,7 +181,8 @@ class _Descent:
 
     def _gradients(self, residual: Scores) -> Coordinates:
         sums = (self._x.mT @ residual.flatten(2)).unflatten(2, residual.shape[2:]).permute(0, 3, 1, 2)
-        return self._basis.mT @ (sums + self._penalty[..., None, None] * _penalised(self._weight))
+        penalised = pad(self._weight[:, :, :-1], (0, 0, 0, 1))  # all but the bias
+        return self._basis.mT @ (sums + self._penalty[..., None, None] * penalised)
 
 
 def _absent(target: Target, problems: Problems) -> Float[Tensor, "column problem"]:
@@ -202,11 +204,6 @@ def _basis(moments: Moments, bound: float, penalty: PerProbe) -> Float[Tensor, "
     basis[..., -1, :-1] = -(moments.mean[..., None, :] @ inverse)[..., 0, :]
     basis[..., -1, -1] = (bound * moments.n).rsqrt()
     return basis
-
-
-def _penalised(weight: Coordinates) -> Coordinates:
-    """The weights without the bias."""
-    return torch.cat([weight[:, :, :-1], torch.zeros_like(weight[:, :, -1:])], dim=2)
 
 
 def fit_ridge(x: Examples, target: Target, problems: Problems) -> LinearProbes:
