@@ -19,7 +19,7 @@ import numpy as np
 
 from interp.arguments import as_list, is_whole, named_arguments, numbers_below
 from interp.errors import InputError
-from interp.interventions.intervention import Intervention, Positions
+from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import check_metric
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement, Resample, Zero
@@ -52,10 +52,6 @@ class Part:
     heads: tuple[int, ...] | None = None
     units: tuple[int, ...] | None = None
 
-    def intervention(self, replacement: Replacement, positions: Positions = None) -> Intervention:
-        """The intervention in which `replacement` takes its place, at all positions or some."""
-        return Intervention(self.site, replacement, heads=self.heads, units=self.units, positions=positions)
-
 
 @dataclass(frozen=True)
 class Component:
@@ -66,7 +62,8 @@ class Component:
 
     def cell(self, replacement: Replacement) -> Cell:
         """The cell in which `replacement` takes the place of all parts, at all positions."""
-        return Cell(self.labels, tuple(each.intervention(replacement) for each in self.parts))
+        changes = [Intervention(each.site, replacement, heads=each.heads, units=each.units) for each in self.parts]
+        return Cell(self.labels, tuple(changes))
 
 
 def sites_of(components: Sequence[Component]) -> list[Site]:

@@ -36,7 +36,8 @@ from interp.model.attention import Bilinear, Dot
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
-from interp.residual.stream import require_additive, token_texts
+from interp.residual.logit_lens import token_texts
+from interp.residual.stream import require_additive
 from interp.result import Result
 
 PerHead = Float[Tensor, "head d_model d_head"]

@@ -23,7 +23,6 @@ from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.residual.stream import token_texts
 from interp.result import Result
 from interp.shapes import Logits, PaddingMask, Residual, Tokens
 
@@ -179,6 +178,15 @@ def _top(model: HookedTransformer, nats: Float[Tensor, "token d_vocab"], tokens:
         text=token_texts(model, ids),
         log_prob=best.values.flatten().cpu().numpy(),
     )
+
+
+def token_texts(model: HookedTransformer, ids: Int[Tensor, " token"]) -> list[str | None]:
+    """The text of each id, with its leading space; None where the model has no tokenizer."""
+    if model.tokenizer is None:
+        return [None] * len(ids)
+    distinct = sorted(set(ids.tolist()))
+    texts = dict(zip(distinct, model.to_str_tokens(ids.new_tensor(distinct)), strict=True))
+    return [texts[each] for each in ids.tolist()]
 
 
 def boundary_streams(model: HookedTransformer, tokens: Tokens, mask: PaddingMask) -> list[Residual]:

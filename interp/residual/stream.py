@@ -28,6 +28,7 @@ from interp.model.devices import documented
 from interp.model.loading.bridge import require_ours
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
+from interp.residual.logit_lens import token_texts
 from interp.result import Result
 from interp.shapes import PaddingMask, Residual, Tokens
 
@@ -123,15 +124,6 @@ def residual_stream(
     how = {**model_provenance(model), "n_prompts": len(tokens), "n_tokens": int(mask.sum())}
     examples = _norms(components, labels, mask, token_texts(model, tokens[mask]))
     return ResidualStream(examples, how, components, labels, cache[last], tokens, mask)
-
-
-def token_texts(model: HookedTransformer, ids: Int[Tensor, " token"]) -> list[str | None]:
-    """The text of each id, with its leading space; None where the model has no tokenizer."""
-    if model.tokenizer is None:
-        return [None] * len(ids)
-    distinct = sorted(set(ids.tolist()))
-    texts = dict(zip(distinct, model.to_str_tokens(ids.new_tensor(distinct)), strict=True))
-    return [texts[each] for each in ids.tolist()]
 
 
 @named_arguments

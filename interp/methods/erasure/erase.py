@@ -181,11 +181,7 @@ def erase(
             replacements | {"steer": each} for each in readings.steered(tasks, feature, references, asked.strength)
         ]
     cells = [
-        [
-            Cell({"method": method, **readings.labels_of(place)}, (place.intervention(made[method], where),))
-            for method in methods
-            for place in places
-        ]
+        [readings.cell_of(method, place, made[method], where) for method in methods for place in places]
         for made, where in zip(by_task, positions, strict=True)
     ]
     measured: Any = {"metric": asked.metric, "seed": seed, "memory_budget": budget, "run": as_run(run)}

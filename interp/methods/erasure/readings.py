@@ -23,8 +23,9 @@ from torch import Tensor
 from interp.arguments import numbers_below
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
+from interp.interventions.intervention import Cell, Intervention, Positions
 from interp.interventions.reference_set import reference_rows
-from interp.interventions.replacement import Add
+from interp.interventions.replacement import Add, Replacement
 from interp.interventions.rows import Batch, Row, task_rows
 from interp.methods.ablation import Head, Part, choose_components
 from interp.model.sites import Site, require_sites
@@ -40,6 +41,12 @@ def labels_of(place: Part) -> dict[str, Hashable]:
     """What the cell of a place is called: ``layer`` and, where it is of one head, ``head``."""
     labels: dict[str, Hashable] = {"layer": place.site.layer}
     return labels if place.heads is None else {**labels, "head": place.heads[0]}
+
+
+def cell_of(method: str, place: Part, replacement: Replacement, positions: Positions) -> Cell:
+    """The cell in which `replacement` changes the vectors of a place."""
+    change = Intervention(place.site, replacement, heads=place.heads, positions=positions)
+    return Cell({"method": method, **labels_of(place)}, (change,))
 
 
 def choose_places(

@@ -20,7 +20,7 @@ kind           what it is                                  what it minimises   s
 
 **Scores.** A strength has no unit, so that the same ones serve heads that write much and heads that write little.
 
-1. All different training sets are fitted with all penalties of the penalty together.
+1. All different training sets are fitted with all strengths of the penalty together.
 2. The strength of a round is the one that does best in its inner rounds, the strongest of equals.
 3. Each example is scored once, by the probe of its round.
 """
