@@ -42,7 +42,7 @@ from interp.model.loading.bridge import require_ours
 from interp.model.sites import Site
 from interp.options import Head
 from interp.residual.circuits import ov_circuit, qk_circuit
-from interp.residual.logit_lens import token_texts
+from interp.residual.readout import token_texts
 from interp.tasks.task import Task
 
 PATHS = (

@@ -36,7 +36,7 @@ from interp.model.attention import Bilinear, Dot
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
-from interp.residual.logit_lens import token_texts
+from interp.residual.readout import token_texts
 from interp.residual.stream import require_additive
 from interp.result import Result
 

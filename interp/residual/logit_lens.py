@@ -21,10 +21,10 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
-from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
+from interp.residual.readout import boundary_streams, kl_divergence, log_probabilities, read_out, token_texts
 from interp.result import Result
-from interp.shapes import Logits, PaddingMask, Residual, Tokens
+from interp.shapes import PaddingMask, Residual, Tokens
 
 Translate = Callable[[Residual, int], Residual]
 UNKNOWN = -1
@@ -178,40 +178,3 @@ def _top(model: HookedTransformer, nats: Float[Tensor, "token d_vocab"], tokens:
         text=token_texts(model, ids),
         log_prob=best.values.flatten().cpu().numpy(),
     )
-
-
-def token_texts(model: HookedTransformer, ids: Int[Tensor, " token"]) -> list[str | None]:
-    """The text of each id, with its leading space; None where the model has no tokenizer."""
-    if model.tokenizer is None:
-        return [None] * len(ids)
-    distinct = sorted(set(ids.tolist()))
-    texts = dict(zip(distinct, model.to_str_tokens(ids.new_tensor(distinct)), strict=True))
-    return [texts[each] for each in ids.tolist()]
-
-
-def boundary_streams(model: HookedTransformer, tokens: Tokens, mask: PaddingMask) -> list[Residual]:
-    """The stream that enters each block, and the one that enters the last norm."""
-    names = [Site("resid_pre", layer).hook_name for layer in range(model.config.n_layers)]
-    stop = model.config.n_layers  # the logits are computed from the streams
-    last, cache = model.run_with_cache(tokens, attention_mask=mask, names_filter=names, stop_at_layer=stop)
-    return [*(cache[name] for name in names), last]
-
-
-def read_out(model: HookedTransformer, x: Residual) -> Logits:
-    """The logits that the model would give if `x` were its last residual stream."""
-    return model.unembed(model.ln_final(x))
-
-
-def log_probabilities(logits: Float[Tensor, "*rows d_vocab"]) -> Float[Tensor, "*rows d_vocab"]:
-    """Log-probabilities in nats, in at least 32-bit floats. Raises InputError for NaN."""
-    nats = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
-    if nats.isnan().any():
-        raise InputError("expected logits that are numbers, got NaN: the stream overflows its dtype; use float32")
-    return nats
-
-
-def kl_divergence(
-    final: Float[Tensor, "*rows d_vocab"], read: Float[Tensor, "*rows d_vocab"]
-) -> Float[Tensor, "*rows"]:
-    """``sum p (log p - log q)`` in nats, of the model's own ``log p = final`` from ``log q = read``."""
-    return (final.exp() * (final - read)).sum(-1)

@@ -28,7 +28,7 @@ from interp.model.devices import documented
 from interp.model.loading.bridge import require_ours
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
-from interp.residual.logit_lens import token_texts
+from interp.residual.readout import token_texts
 from interp.result import Result
 from interp.shapes import PaddingMask, Residual, Tokens
 

@@ -26,7 +26,8 @@ from interp.model.devices import documented, ordinary_modes
 from interp.model.loading.tensors import check_weights, read_safetensors
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import config_hash
-from interp.residual.logit_lens import PLACES, boundary_streams, kl_divergence, log_probabilities, logit_lens, read_out
+from interp.residual.logit_lens import PLACES, logit_lens
+from interp.residual.readout import boundary_streams, kl_divergence, log_probabilities, read_out
 from interp.result import Result
 from interp.shapes import Residual, Tokens
 

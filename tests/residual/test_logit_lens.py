@@ -10,7 +10,8 @@ from tiny_models import random_model, random_tokens, relative_error, word_tokeni
 from transformer_lens.tools.analysis.logit_lens import logit_lens as their_logit_lens
 
 from interp.errors import InputError
-from interp.residual.logit_lens import boundary_streams, logit_lens, read_out
+from interp.residual.logit_lens import logit_lens
+from interp.residual.readout import boundary_streams, read_out
 
 KINDS = SUMS | OTHERS
 

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -44,8 +44,8 @@ from torch import Tensor
 
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable
-from interp.interventions.erase import Erase, Eraser
-from interp.interventions.intervention import ROUNDING, heads_at
+from interp.interventions.erase import Eraser
+from interp.interventions.intervention import ROUNDING
 from interp.interventions.rows import example_labels
 from interp.methods.ablation import Part
 from interp.methods.erasure.readings import Readings, labels_of
@@ -223,17 +223,6 @@ def fit_erasers(
         if "inlp" in methods:
             found["inlp"][key] = (inlp(x, labels, references.cluster[mine], seed=seed),)
     return found
-
-
-def erasing(model: Any, fitted: Fitted) -> Erase:
-    """What makes the changes in sweeps; heads that no eraser is fitted to stay as they are."""
-    maps = {}
-    for (fold, place), draws in fitted.items():
-        nothing = (Eraser.nothing(len(draws[0].mu)),) * len(draws)
-        heads = range(heads_at(place.site.name, model)) if "head" in place.site.axes else ()
-        by_head = [fitted.get((fold, Part(place.site, (head,))), nothing) for head in heads]
-        maps[fold, place.site] = list(zip(*(by_head or [draws]), strict=True))
-    return Erase.of(model, maps)
 
 
 BEFORE, MAJORITY = "before", "majority"

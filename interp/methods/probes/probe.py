@@ -31,7 +31,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.ablation import Part
 from interp.methods.probes import judging
 from interp.methods.probes.cross_fitting import PENALTIES
-from interp.methods.probes.data import Held, drawn, held, labelled, passages_of, with_labels
+from interp.methods.probes.data import Held, choose_cells, drawn, held, labelled, passages_of, with_labels
 from interp.methods.probes.judging import ProbeResult
 from interp.methods.probes.scores import Measured, Measuring, untrained
 from interp.methods.task_arguments import as_task
@@ -106,7 +106,7 @@ def probe(
     if asked.cv < 2:
         raise InputError(f"cv: expected 2 at least, got {asked.cv}")
     require_model(model)
-    cells = judging.choose_cells(asked.site, model, asked.layers, asked.heads)
+    cells = choose_cells(asked.site, model, asked.layers, asked.heads)
     sites = list(dict.fromkeys(each.site.name for each in cells))
     given = _given(model, data, asked)
     if isinstance(given, Task):  # its units were drawn: they are all read
