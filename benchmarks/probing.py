@@ -25,8 +25,7 @@ from table import Cells, show, write_section
 from threadpoolctl import threadpool_limits
 
 from interp.methods.probes.data import Target
-from interp.methods.probes.folds import Problems
-from interp.methods.probes.linear import fit_logistic
+from interp.methods.probes.linear import Problems, fit_logistic
 
 THEIRS = (
     (np.float32, 1e-4, 2),

@@ -32,7 +32,7 @@ from interp.interventions.metrics import UNCHANGED, Answers, CellScores, Measure
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.transformer import HookedTransformer
 from interp.options import MetricName
-from interp.residual.activations import require_points, require_run
+from interp.residual.collecting import require_points, require_run
 from interp.shapes import Residual, Tokens
 
 EMBEDDED = "blocks.0.hook_resid_pre"

@@ -17,7 +17,7 @@ from torch import Tensor
 from interp.errors import InputError
 from interp.model.devices import place_of
 from interp.options import Direction
-from interp.residual.activations import read
+from interp.residual.collecting import read
 from interp.shapes import Tokens
 from interp.tasks.alignment import corresponding
 from interp.tasks.task import EncodedExample, Task, Unit

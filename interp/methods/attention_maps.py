@@ -20,7 +20,7 @@ from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches
 from interp.methods.attention_baselines import is_testable, query_of
 from interp.model.sites import Site
-from interp.residual.activations import without_logits
+from interp.residual.collecting import without_logits
 from interp.shapes import Pattern, Tokens
 from interp.tasks.task import EncodedExample, Task
 

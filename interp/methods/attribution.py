@@ -40,7 +40,7 @@ from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.model.sites import SITES
 from interp.options import AttributeOptions, MetricName
-from interp.residual.activations import read
+from interp.residual.collecting import read
 from interp.result import Result
 from interp.tasks.task import Task
 

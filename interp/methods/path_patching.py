@@ -41,7 +41,7 @@ from interp.model.positions import places_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.options import Mlps, PathPatchOptions
-from interp.residual.activations import read
+from interp.residual.collecting import read
 from interp.residual.stream import require_additive
 from interp.runs.run import Run
 from interp.shapes import Residual

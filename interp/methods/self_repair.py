@@ -38,7 +38,7 @@ from interp.model.loading.bridge import require_ours
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.options import SelfRepairOptions
-from interp.residual.activations import read
+from interp.residual.collecting import read
 from interp.result import Result
 from interp.tasks.task import Task
 

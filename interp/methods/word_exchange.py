@@ -42,7 +42,7 @@ from interp.model.devices import documented
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
 from interp.options import ExchangeOptions
-from interp.residual.activations import require_points, require_run, without_logits
+from interp.residual.collecting import require_points, require_run, without_logits
 from interp.runs.run import Run
 from interp.tasks.task import EncodedExample, Task, Unit
 

@@ -1,4 +1,4 @@
-"""Activations at the words of many texts: one run over them, streamed, so that nothing held grows with them.
+"""Activations at given points of one run; and at the words of many texts, streamed: nothing held grows with them.
 
 1. Rows of equally many tokens are run at once: without padding, any model can run them.
 2. Each word's activation is pooled over its tokens: the first, the last, or their mean. This is done as the activation
@@ -6,7 +6,7 @@
 3. Batches are not in the order of the texts; so each word bears its number in that order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import attrgetter
@@ -17,12 +17,54 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from interp.errors import InputError
+from interp.errors import InputError, suggest
 from interp.model.devices import ordinary_modes, place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.residual.activations import read
 from interp.shapes import Tokens
+
+
+def read(
+    model: Any, tokens: Tokens, hook_names: Iterable[str], device: torch.device | None = None
+) -> Mapping[str, Tensor]:
+    """The activations of `model` on `tokens`, by the name of their point; brought to `device` as they are computed.
+
+    Raises InputError for a point that the model does not have, or does not run.
+    """
+    names = sorted(set(hook_names))
+    require_points(model, names)
+    with torch.inference_mode():
+        _, cache = model.run_with_cache(tokens, names_filter=names, device=device, **without_logits(model))
+    require_run(names, cache)
+    return {name: cache[name] for name in names}
+
+
+def without_logits(model: Any) -> dict[str, int]:
+    """Options of a forward pass that stops after the blocks; only models of ours have one.
+
+    The logits of a whole batch can be larger than all activations together.
+    """
+    return {"stop_at_layer": model.cfg.n_layers} if isinstance(model, HookedTransformer) else {}
+
+
+def require_points(model: Any, hook_names: Iterable[str]) -> None:
+    """Refuse points that a model does not have."""
+    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    for name in hook_names:
+        if known is not None and name not in known:
+            raise InputError(f"the model has no point {name!r}; {suggest(name, known)}")
+
+
+def require_run(hook_names: Iterable[str], kept: Iterable[str]) -> None:
+    """Refuse points that a model has and did not run: those that are not among the `kept`."""
+    ran = set(kept)
+    silent = [name for name in hook_names if name not in ran]
+    if silent:
+        raise InputError(
+            f"{silent[0]}: the model did not run this point, so nothing is known of it; switch it on "
+            "(TransformerLens: model.set_use_attn_result(True) and the like), or choose another site"
+        )
+
 
 Passage = Any
 """A row of tokens, such as ``tasks/passages.py`` makes: its ``document``, its token ``ids`` and the ``words`` in it.

@@ -19,7 +19,7 @@ from interp.methods.attribution import attribute
 from interp.methods.grid import Grid, patch_cells
 from interp.methods.patching import patch
 from interp.model.loading import load_model
-from interp.residual.activations import read
+from interp.residual.collecting import read
 from interp.tasks.task import Unit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the intervention changed nothing:RuntimeWarning")

@@ -20,7 +20,7 @@ from interp.methods.grid import as_grid, patch_cells
 from interp.methods.patching import patch
 from interp.model.loading import load_model
 from interp.model.sites import Site
-from interp.residual.activations import read
+from interp.residual.collecting import read
 
 KNOWN = [name for name in MODULES if name not in ("bert", "gpt_neo")]
 TASK = random_task(3, lengths=(6, 6, 5, 4))

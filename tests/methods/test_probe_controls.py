@@ -7,9 +7,8 @@ import pytest
 import torch
 
 import interp
-from interp.methods.probes.cross_fitting import cross_fit
+from interp.methods.probes.cross_fitting import cross_fit, make_folds
 from interp.methods.probes.data import Target
-from interp.methods.probes.folds import make_folds
 from interp.methods.probes.scores import control_labels, majority, permuted_labels, position_features, untrained
 
 pytestmark = pytest.mark.unchecked

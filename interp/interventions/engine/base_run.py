@@ -11,7 +11,7 @@ from interp.interventions.rows import Batch
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.options import MetricName
-from interp.residual.activations import read
+from interp.residual.collecting import read
 
 FinalStream = Float[Tensor, "row answer_pos d_model"]
 ALWAYS = ("resid_pre", "q", "k", "v")

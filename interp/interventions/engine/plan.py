@@ -26,7 +26,7 @@ from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.options import MetricName
-from interp.residual.activations import read
+from interp.residual.collecting import read
 
 Interventions = Sequence[Intervention]
 

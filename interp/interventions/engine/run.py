@@ -36,7 +36,7 @@ from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import weights_hash
 from interp.options import MetricName
-from interp.residual.activations import read
+from interp.residual.collecting import read
 from interp.shapes import Tokens
 
 COMPARED_ROWS = 2

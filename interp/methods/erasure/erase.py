@@ -23,12 +23,13 @@ import pandas as pd
 from interp.arguments import as_names, require_different, whole_number
 from interp.claims.claim import Measured, claim
 from interp.errors import InputError
+from interp.interventions.intervention import heads_at
 from interp.interventions.reference_set import make_replacement, reference_hash
-from interp.interventions.replacement import Replacement
+from interp.interventions.replacement import Erase, Eraser, Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
-from interp.methods.ablation import as_measured
+from interp.methods.ablation import Part, as_measured
 from interp.methods.erasure import readings
-from interp.methods.erasure.readability import FITTED_METHODS, fit_erasers, readability
+from interp.methods.erasure.erasers import FITTED_METHODS, Fitted, fit_erasers, readability
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
@@ -173,7 +174,7 @@ def erase(
     references = readings.reference_readings(model, prompts, feature, at, sites, budget)
     wanted = [each for each in FITTED_METHODS if each in methods]
     fitted = fit_erasers(references, wanted, places, draws=draws, seed=seed)
-    replacements: dict[str, Replacement] = {method: each.replacement(model) for method, each in fitted.items()}
+    replacements: dict[str, Replacement] = {method: _erasing(model, each) for method, each in fitted.items()}
     if "mean" in methods:
         replacements["mean"] = make_replacement("mean", model, tasks[0], sites=sites, memory_budget=budget)
     by_task = [replacements] * len(tasks)
@@ -182,7 +183,7 @@ def erase(
             replacements | {"steer": each} for each in readings.steered(tasks, feature, references, asked.strength)
         ]
     cells = [
-        [place.cell(method, made[method], where) for method in methods for place in places]
+        [readings.cell_of(method, place, made[method], where) for method in methods for place in places]
         for made, where in zip(by_task, positions, strict=True)
     ]
     measured: Any = {"metric": asked.metric, "seed": seed, "memory_budget": budget, "run": as_run(run)}
@@ -198,6 +199,17 @@ def erase(
         "others": [dict(each.provenance) for each in results[1:]],
     }
     return ErasureResult(joined(results, tasks), {**results[0].provenance, **how}, read, results[0].labels[1:])
+
+
+def _erasing(model: Any, fitted: Fitted) -> Erase:
+    """What makes the changes in sweeps; heads that no eraser is fitted to stay as they are."""
+    maps = {}
+    for (fold, place), draws in fitted.items():
+        nothing = (Eraser.nothing(len(draws[0].mu)),) * len(draws)
+        heads = range(heads_at(place.site.name, model)) if "head" in place.site.axes else ()
+        by_head = [fitted.get((fold, Part(place.site, (head,))), nothing) for head in heads]
+        maps[fold, place.site] = list(zip(*(by_head or [draws]), strict=True))
+    return Erase.of(model, maps)
 
 
 def _tasks(model: Any, task: Task | str, others: Sequence[Task | str], asked: EraseOptions) -> list[Task]:

@@ -1,6 +1,12 @@
-"""Erasers of a feature from activations, and the probe that judges them.
+"""Erasers of a feature from activations, one for every place and fold, and the probes that judge them.
 
-**Probe.** scikit-learn's logistic regression, against always saying the commonest class.
+**Probe.** scikit-learn's logistic regression, against always saying the commonest class. At every place one is fitted
+to activations as they are, and another one to the erased ones:
+
+- **fitted**: both to the reference sets, and judged on these. LEACE's theorem is about this number.
+- **held out**: the same probes, judged on the scored units, which neither probe nor eraser has seen.
+- **refitted**: both to scored units, and judged on lexical draws that they were not fitted to. After LEACE, the probes
+  above say the same of everything; these ask whether its map serves other sentences than it was fitted to.
 
 **Whitening.** Coordinates in which activations have mean 0 and covariance 1. They are first divided by their spread, so
 that outliers among them (GPT-2 has some that are a thousand times the others) do not hide the rest behind rounding;
@@ -21,19 +27,29 @@ guarding protected attributes by iterative nullspace projection".
 """
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 import torch
 from concept_erasure import LeaceFitter
 from jaxtyping import Bool, Float
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from interp.claims.bootstrap import cluster_bootstrap
+from interp.claims.units import UnitTable
 from interp.interventions.intervention import ROUNDING
 from interp.interventions.replacement import Eraser
+from interp.interventions.rows import example_labels
+from interp.methods.ablation import Part
+from interp.methods.erasure.readings import Readings, labels_of
+from interp.tasks.task import Task
 
 ITERATIONS = 1000
 
@@ -175,3 +191,129 @@ def random_subspace(white: Whitening, rank: int, generator: np.random.Generator)
 def _between(white: Whitening, directions: Float[Tensor, "rank white"]) -> Eraser:
     """The eraser that projects on what is orthogonal to some directions of whitened activations."""
     return Eraser(white.mu, directions @ white.forward.T, directions @ white.back)
+
+
+FittedMethod = Literal["leace", "random", "inlp"]
+FITTED_METHODS: tuple[FittedMethod, ...] = get_args(FittedMethod)
+Fitted = Mapping[tuple[int, Part], tuple[Eraser, ...]]
+"""The erasers of one method, by fold and place, one for every draw."""
+
+
+def fit_erasers(
+    references: Readings,
+    methods: Sequence[FittedMethod],
+    places: Sequence[Part],
+    *,
+    draws: int,
+    seed: int,
+) -> Mapping[str, Fitted]:
+    """Fit erasers to readings, by method."""
+    found: dict[str, dict[tuple[int, Part], tuple[Eraser, ...]]] = {method: {} for method in methods}
+    for fold, place in product(references.folds, places):
+        mine, key = references.of(fold), (fold, place)
+        x, labels = references.at(place)[torch.from_numpy(mine)], references.labels[mine]
+        least = leace(x, labels)
+        if "leace" in methods:
+            found["leace"][key] = (least,)
+        if "random" in methods:
+            (head,) = place.heads or (0,)
+            generator = np.random.default_rng([seed, fold, place.site.layer or 0, head])
+            white = Whitening.of(x)
+            found["random"][key] = tuple(random_subspace(white, least.rank, generator) for _ in range(draws))
+        if "inlp" in methods:
+            found["inlp"][key] = (inlp(x, labels, references.cluster[mine], seed=seed),)
+    return found
+
+
+BEFORE, MAJORITY = "before", "majority"
+
+ByMethod = Mapping[str, Float[Tensor, "_ d"]]
+Split = tuple[Standard, np.ndarray, np.ndarray]
+"""The units of a probe, the readings that it is fitted to, and those that it is judged on."""
+
+
+def readability(
+    references: Readings,
+    scored: Readings | None,
+    task: Task,
+    fitted: Mapping[str, Fitted],
+    places: Sequence[Part],
+    seed: int,
+) -> pd.DataFrame:
+    """How well probes read the feature before and after it is erased; columns as of ``ErasureResult.probes``."""
+    rows = []
+    for place in places:
+        there = _by_method(references, place, fitted)
+        of = [references.of(fold) for fold in references.folds]
+        units = [Standard.of(there[BEFORE][fit]) for fit in of]
+        splits = list(zip(units, of, of, strict=True))
+        shares = {"fitted": _on_readings(_correct(splits, references, there, references, there))}
+        if scored is not None:
+            here = _by_method(scored, place, fitted)
+            splits = list(zip(units, of, map(scored.of, references.folds), strict=True))
+            shares["held out"] = _on_units(_correct(splits, references, there, scored, here), task, seed)
+            anew = list(_splits(scored, here))
+            shares["refitted"] = _on_units(_correct(anew, scored, here, scored, here), task, seed)
+        for data, found in shares.items():
+            for method, erased in fitted.items():
+                rank = max(each.rank for fold in references.folds for each in erased[fold, place])
+                told = {"method": method, **labels_of(place), "data": data, "rank": rank}
+                for when, column in ((BEFORE, BEFORE), ("after", method)):
+                    told |= {f"{when}{end}": found.loc[column, f"share{end}"] for end in ("", "_low", "_high")}
+                rows.append({**told, MAJORITY: found.loc[MAJORITY, "share"], "n": int(found.loc[BEFORE, "n"])})
+    return pd.DataFrame(rows)
+
+
+def _by_method(readings: Readings, place: Part, fitted: Mapping[str, Fitted]) -> ByMethod:
+    """The activations ``before``, and after each method, every reading erased by the eraser of its fold."""
+    x = readings.at(place).double()
+    found = {BEFORE: x} | {method: x.clone() for method in fitted}
+    for fold in readings.folds:
+        mine = torch.from_numpy(readings.of(fold))
+        for method, each in fitted.items():
+            found[method][mine] = each[fold, place][0](x[mine])
+    return found
+
+
+def _splits(readings: Readings, here: ByMethod) -> Iterator[Split]:
+    """Parts of the lexical draws: probes are fitted to all but one, and judged on that one."""
+    units, labels = Standard.of(here[BEFORE]), readings.labels
+    n = min(PARTS, len(set(readings.cluster.tolist())))
+    for fit, judge in GroupKFold(n).split(labels, labels, readings.cluster) if n > 1 else ():
+        yield units, fit, judge
+
+
+def _correct(
+    splits: Sequence[Split], fitted: Readings, there: ByMethod, judged: Readings, here: ByMethod
+) -> pd.DataFrame:
+    """Whether probes are right: one row a reading, with its example, and one column for each method.
+
+    NaN where the readings that a probe is fitted to have one class. The majority is right about the commonest class.
+    """
+    commonest, _ = Counter(judged.labels.tolist()).most_common(1)[0]
+    known = {"example": judged.example, MAJORITY: 1.0 * (judged.labels == commonest)}
+    found = pd.DataFrame({**known, **dict.fromkeys(here, np.nan)})
+    for units, fit, judge in splits:
+        labels, own = fitted.labels[fit], judged.labels[judge]
+        for name, x in there.items() if len(own) and len(set(labels.tolist())) > 1 else ():
+            probe = fit_probe(units, x[fit], labels)
+            found.loc[judge, name] = 1.0 * (probe.predict(units(here[name][judge])) == own)
+    return found
+
+
+def _on_readings(correct: pd.DataFrame) -> pd.DataFrame:
+    """Shares of all readings; what a probe was fitted to tells no interval."""
+    shares = correct.drop(columns="example").mean()
+    return pd.DataFrame({"share": shares, "share_low": np.nan, "share_high": np.nan, "n": correct["example"].nunique()})
+
+
+def _on_units(correct: pd.DataFrame, task: Task, seed: int) -> pd.DataFrame:
+    """Shares over balanced units, with their intervals."""
+    by_example = correct.groupby("example").mean()
+    labels = pd.DataFrame(example_labels(task)).loc[by_example.index]
+    by_unit = by_example.groupby(labels["unit"]).mean()
+    first = labels.drop_duplicates("unit")
+    table = UnitTable(by_unit.to_numpy(), tuple(first["cluster"]), tuple(first["template"]), by_unit.columns)
+    interval = cluster_bootstrap(table, seed=seed)
+    columns = {"share": interval.estimate, "share_low": interval.low, "share_high": interval.high}
+    return pd.DataFrame({**columns, "n": len(by_example)}, index=table.cells)

@@ -1,7 +1,8 @@
 """Places, positions and activations of a feature that is to be erased, and steering.
 
-A *place* is one head's part of a site, or all of it. A *reading* is the activation at one position of one prompt, of
-the reference sets or of the scored units; its label is the example's value of the feature.
+A *place* is a part of a site that an eraser maps, one vector at each position: one head's, or all of it. A *reading* is
+the activation at one position of one prompt, of the reference sets or of the scored units; its label is the example's
+value of the feature.
 
 Steering adds the difference of the classes' means, ``x + strength * (mean of the other class - mean of its own)``: of
 two classes the other; of more, the class of the unit's other example. Turner et al. (2023), "Activation addition";
@@ -11,6 +12,7 @@ Marks & Tegmark (2023), "The geometry of truth".
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -25,7 +27,7 @@ from interp.interventions.intervention import Cell, Intervention, Positions
 from interp.interventions.reference_set import reference_rows
 from interp.interventions.replacement import Add, Replacement
 from interp.interventions.rows import Batch, Row, task_rows
-from interp.methods.ablation import Head, choose_components
+from interp.methods.ablation import Head, Part, choose_components
 from interp.model.sites import Site, require_sites
 from interp.model.weights import hash_of_tensors
 from interp.options import ErasedAt
@@ -35,46 +37,33 @@ SITES = ("z", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
 """Where erasers are fitted: what heads hold, the stream, and what layers write to it."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """What an eraser maps, one vector at each position: a head's part of a site, or all of it."""
+def labels_of(place: Part) -> dict[str, Hashable]:
+    """What the cell of a place is called: ``layer`` and, where it is of one head, ``head``."""
+    labels: dict[str, Hashable] = {"layer": place.site.layer}
+    return labels if place.heads is None else {**labels, "head": place.heads[0]}
 
-    site: Site
-    head: int | None = None
 
-    @property
-    def labels(self) -> dict[str, Hashable]:
-        """What the cell is called: ``layer`` and, where there is one, ``head``."""
-        head: dict[str, Hashable] = {} if self.head is None else {"head": self.head}
-        return {"layer": self.site.layer, **head}
-
-    def of(self, activations: Float[Tensor, "reading ..."]) -> Float[Tensor, "reading d"]:
-        """The vectors among the activations at the site."""
-        return activations if self.head is None else activations[:, self.head]
-
-    def cell(self, method: str, replacement: Replacement, positions: Positions) -> Cell:
-        """The cell in which `replacement` changes these vectors."""
-        heads = None if self.head is None else (self.head,)
-        change = Intervention(self.site, replacement, heads=heads, positions=positions)
-        return Cell({"method": method, **self.labels}, (change,))
+def cell_of(method: str, place: Part, replacement: Replacement, positions: Positions) -> Cell:
+    """The cell in which `replacement` changes the vectors of a place."""
+    change = Intervention(place.site, replacement, heads=place.heads, positions=positions)
+    return Cell({"method": method, **labels_of(place)}, (change,))
 
 
 def choose_places(
     model: Any, site: str, heads: Sequence[Head] | None = None, layers: Sequence[int] | None = None
-) -> list[Place]:
+) -> list[Part]:
     """The places that are meant, in the model's order."""
     if site not in SITES:
         raise InputError(f"erase: no eraser is fitted at site {site!r}; {suggest(str(site), SITES)}")
     if site == "z":
-        parts = (part for each in choose_components(model, heads=heads, layers=layers) for part in each.parts)
-        return [Place(part.site, head) for part in parts for head in part.heads or ()]
+        return [part for each in choose_components(model, heads=heads, layers=layers) for part in each.parts]
     if heads is not None:
         raise InputError(f"heads: site {site!r} has none, got {heads!r}; leave them out, or give site='z'")
     n = model.cfg.n_layers
     chosen = range(n) if layers is None else sorted(numbers_below(n, "layers", layers))
     sites = [Site(site, layer) for layer in chosen]
     require_sites(model, sites, SITES)
-    return [Place(each) for each in sites]
+    return [Part(each) for each in sites]
 
 
 def positions_at(at: ErasedAt, encoded: EncodedExample) -> tuple[int, ...]:
@@ -121,9 +110,10 @@ class Readings:
         """Which readings are of a fold."""
         return self.fold == fold
 
-    def at(self, place: Place, fold: int) -> Float[Tensor, "_ d"]:
-        """The vectors of a fold's readings, as the model computed them."""
-        return place.of(self.activations[place.site])[torch.from_numpy(self.of(fold))]
+    def at(self, place: Part) -> Float[Tensor, "reading d"]:
+        """The vectors at a place, as the model computed them."""
+        found = self.activations[place.site]
+        return found if place.heads is None else found[:, place.heads[0]]
 
 
 def reference_readings(
@@ -241,26 +231,23 @@ def steered(tasks: Sequence[Task], feature: str, references: Readings, strength:
             for site, activations in references.activations.items():
                 means[fold, site, label] = activations[mine].double().mean(0).to(activations.dtype)
     classes = sorted(set.intersection(*by_fold))
-    moved = [Steered(means, turns(task, feature, classes), strength) for task in tasks]
-    return [Add(each, identity=each.identity) for each in moved]
+    named = {f"{fold} {site.hook_name} {label}": each for (fold, site, label), each in means.items()}
+    told, found = hash_of_tensors(named), []
+    for task in tasks:
+        turned = turns(task, feature, classes)
+        moved = partial(_moved, means, turned, strength)
+        found.append(Add(moved, identity=f"steer {told} {turned} by {strength}"))
+    return found
 
 
-@dataclass(frozen=True)
-class Steered:
-    """Differences of the classes' means (by fold, site and class), to be added; `turns` are of every example."""
-
-    means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]]
-    turns: list[Turn]
-    strength: float
-
-    def __call__(self, site: Site, batch: Batch) -> Float[Tensor, "batch 1 ..."]:
-        """What is added on the rows of a batch."""
-        pairs = [(row.fold, *self.turns[row.example]) for row in batch.rows]
-        moved = [self.means[fold, site, to] - self.means[fold, site, own] for fold, own, to in pairs]
-        return self.strength * torch.stack(moved)[:, None].to(batch.tokens.device)
-
-    @property
-    def identity(self) -> str:
-        """All of it, hashed."""
-        named = {f"{fold} {site.hook_name} {label}": each for (fold, site, label), each in self.means.items()}
-        return f"steer {hash_of_tensors(named)} {self.turns} by {self.strength}"
+def _moved(
+    means: Mapping[tuple[int, Site, str], Float[Tensor, "..."]],
+    turned: Sequence[Turn],
+    strength: float,
+    site: Site,
+    batch: Batch,
+) -> Float[Tensor, "batch 1 ..."]:
+    """What steers the rows of a batch: differences of the classes' means (by fold, site and class)."""
+    pairs = [(row.fold, *turned[row.example]) for row in batch.rows]
+    moved = [means[fold, site, to] - means[fold, site, own] for fold, own, to in pairs]
+    return strength * torch.stack(moved)[:, None].to(batch.tokens.device)

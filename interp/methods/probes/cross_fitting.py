@@ -1,5 +1,14 @@
 """Cross-fitting: the scores of probes on examples that they were not trained on, of all cells at once.
 
+**Folds** share neither a document nor a lemma.
+
+1. Groups (documents, or templates) are dealt into folds of equal size, and so are the lemmas of the words that carry
+   the feature. An *atom* is what one fold of groups and one of lemmas have in common. Where no lemma is to be held out,
+   or lemmas are as groups, folds are of groups alone.
+2. Each round tests one atom, and trains on what shares neither its groups nor its lemmas: number is a function of the
+   word, and a probe that has learnt words must not pass for one that reads number.
+3. The penalty of a round is chosen by rounds within its training examples, made in the same way.
+
 =============  ==========================================  ==================  ====================================
 kind           what it is                                  what it minimises   strength of its penalty
 =============  ==========================================  ==================  ====================================
@@ -9,45 +18,134 @@ kind           what it is                                  what it minimises   s
 ``mlp``        one hidden layer of ReLUs                   log loss            weight decay
 =============  ==========================================  ==================  ====================================
 
-A strength has no unit, so that the same ones serve heads that write much and heads that write little.
+**Scores.** A strength has no unit, so that the same ones serve heads that write much and heads that write little.
 
-1. All different training sets are fitted with all penalties of the penalty together.
+1. All different training sets are fitted with all strengths of the penalty together.
 2. The strength of a round is the one that does best in its inner rounds, the strongest of equals.
 3. Each example is scored once, by the probe of its round.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from interp.errors import InputError
 from interp.methods.probes.data import Scores, Target
-from interp.methods.probes.folds import ROUNDING, Examples, Folds, LinearProbes, Problems, Split
-from interp.methods.probes.linear import fit_lda, fit_logistic, fit_ridge
+from interp.methods.probes.linear import ROUNDING, Examples, LinearProbes, Problems, fit_lda, fit_logistic, fit_ridge
 from interp.methods.probes.mlp import MLPProbes, fit_mlp
 from interp.options import ProbeKind
 
 
+@dataclass(frozen=True)
+class Split:
+    """What is trained on, by its number; the atom that is tested; and the splits that choose the penalty."""
+
+    mask: int
+    test: int
+    inner: tuple["Split", ...] = ()
+
+
+@dataclass(frozen=True)
+class Folds:
+    """How examples are trained and tested on: each atom is tested in the round with its number.
+
+    Attributes:
+        atom: Of each example, from 0.
+        trains_on: The atoms of every different training set.
+        rounds: The splits that are scored.
+        apart: Of ``groups`` and ``lemmas``, what training and test do not share.
+    """
+
+    atom: Int[np.ndarray, " example"]
+    trains_on: Bool[np.ndarray, "mask atom"]
+    rounds: tuple[Split, ...]
+    apart: tuple[str, ...]
+
+
+def make_folds(
+    groups: Sequence[str], lemmas: Sequence[str] | None, n_folds: int, *, nested: bool = True, seed: int = 0
+) -> Folds:
+    """Deal examples into folds.
+
+    Folds are fewer where there are fewer groups or lemmas; `nested` ones choose penalties; the seed says who is dealt
+    first among groups of equal size.
+    """
+    sides = {"groups": _deal(groups, n_folds, seed)}
+    if lemmas is not None and not _alike(groups, lemmas):
+        sides["lemmas"] = _deal(lemmas, n_folds, seed + 1)
+    sides = {name: side for name, side in sides.items() if side.max() > 0}
+    if not sides:
+        raise InputError(
+            f"folds: expected several documents, templates or lemmas to hold out, got {groups[0]!r} alone; give more "
+            "text, or a task with more words"
+        )
+    blocks, atom = np.unique(np.stack(list(sides.values()), axis=1), axis=0, return_inverse=True)
+    return _folds(blocks, atom.reshape(-1), nested, tuple(sides))
+
+
+def _folds(
+    blocks: Int[np.ndarray, "atom side"], atom: Int[np.ndarray, " example"], nested: bool, apart: tuple[str, ...]
+) -> Folds:
+    """One round a block; inner ones are of each step along the folds of both sides at once, where there are any."""
+    numbers: dict[bytes, int] = {}
+    masks: list[np.ndarray] = []
+
+    def without(*others: np.ndarray) -> Bool[np.ndarray, " atom"]:
+        """The atoms that share no fold of either side with any of these blocks."""
+        return (blocks[:, None] != np.stack(others)[None]).all(axis=(1, 2))
+
+    def number_of(mask: np.ndarray) -> int:
+        if numbers.setdefault(mask.tobytes(), len(masks)) == len(masks):
+            masks.append(mask)
+        return numbers[mask.tobytes()]
+
+    rounds, sizes = [], blocks.max(axis=0) + 1
+    for number, block in enumerate(blocks):
+        mask, inner = without(block), []
+        if not mask.any():
+            raise InputError(
+                f"folds: {np.bincount(atom)[number]} examples share a document or a lemma with all others, so that "
+                "there is nothing to train on; give more text, or fewer folds"
+            )
+        for step in range(1, sizes.max()) if nested else ():
+            other = (block + step) % sizes
+            tests = np.flatnonzero((blocks == other).all(axis=1))
+            trains = without(block, other)
+            if (other != block).all() and len(tests) and trains.any():
+                inner.append(Split(number_of(trains), int(tests[0])))
+        rounds.append(Split(number_of(mask), number, tuple(inner)))
+    return Folds(atom, np.stack(masks), tuple(rounds), apart)
+
+
+def _deal(names: Sequence[str], n_folds: int, seed: int) -> Int[np.ndarray, " example"]:
+    """Each example's fold: names are dealt from the most frequent on, each to the smallest fold."""
+    counts = Counter(names)
+    shuffled = [sorted(counts)[each] for each in np.random.default_rng(seed).permutation(len(counts))]
+    sizes, fold = np.zeros(min(n_folds, len(counts))), {}
+    for name in sorted(shuffled, key=lambda each: -counts[each]):
+        fold[name] = int(sizes.argmin())
+        sizes[fold[name]] += counts[name]
+    return np.array([fold[name] for name in names])
+
+
+def _alike(groups: Sequence[str], lemmas: Sequence[str]) -> bool:
+    """Whether both part the examples in the same way."""
+    pairs = set(zip(groups, lemmas, strict=True))
+    return len(pairs) == len(set(groups)) == len(set(lemmas))
+
+
+SOLVERS: dict[ProbeKind, Callable[[Examples, Target, Problems], LinearProbes | MLPProbes]]
+SOLVERS = {"logistic": fit_logistic, "ridge": fit_ridge, "lda": fit_lda, "mlp": fit_mlp}
+
+
 def fit(kind: ProbeKind, x: Examples, target: Target, trains_on: Problems) -> LinearProbes | MLPProbes:
-    """Fit probes whose penalties are given as penalties."""
-    problems = Problems(trains_on.atom, trains_on.trains_on, _penalties(kind, x, trains_on))
-    if kind == "logistic":
-        return fit_logistic(x, target, problems)
-    if kind == "ridge":
-        return fit_ridge(x, target, problems)
-    return fit_lda(x, target, problems) if kind == "lda" else fit_mlp(x, target, problems)
-
-
-def losses(
-    kind: ProbeKind, target: Target, scores: Scores, n_trained: Float[Tensor, " problem"]
-) -> Float[Tensor, "cell example problem"]:
-    """What each probe is to make small on examples that it was not trained on."""
-    if kind == "ridge":
-        return target.squared_error(scores)
-    return target.log_loss(scores, n_trained)
+    """Fit probes whose penalties are given as strengths."""
+    return SOLVERS[kind](x, target, replace(trains_on, penalty=_penalties(kind, x, trains_on)))
 
 
 def problems_of(
@@ -159,5 +257,6 @@ def fitted(
         problems = problems_of(atom, masks[start : start + size], penalties)
         probes = fit(kind, x, target, problems)
         scores = probes.scores(x)
-        found = losses(kind, target, scores, problems.mask().sum(dim=0)).unflatten(2, (-1, n))
-        yield range(start, start + problems.n // n), probes, scores, found
+        n_trained = problems.mask().sum(dim=0)
+        found = target.squared_error(scores) if kind == "ridge" else target.log_loss(scores, n_trained)
+        yield range(start, start + problems.n // n), probes, scores, found.unflatten(2, (-1, n))

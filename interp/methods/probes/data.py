@@ -15,10 +15,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from interp.errors import InputError, among
+from interp.arguments import numbers_below, require_different
+from interp.errors import InputError, among, suggest
+from interp.interventions.intervention import heads_at
+from interp.methods.ablation import Head, Part
 from interp.methods.relations.words import with_offsets
 from interp.model.positions import looks_back_only
-from interp.model.sites import Site
+from interp.model.sites import SITES, Site, is_layered
 from interp.options import Pooling, ProbeOptions
 from interp.residual.collecting import word_activations
 from interp.tasks.alignment import Windows
@@ -135,6 +138,48 @@ class Target:
     def squared_error(self, scores: Scores) -> Float[Tensor, "cell example problem"]:
         """Of the scores as numbers: summed over the columns."""
         return (scores - self.signs()[None, :, :, None]).square().sum(dim=2)
+
+
+def choose_cells(
+    site: str | Sequence[str], model: Any, layers: Sequence[int] | None = None, heads: Sequence[Head] | None = None
+) -> list[Part]:
+    """The cells that are meant, site by site and layer by layer: different sites, all of heads or all of layers."""
+    names = (site,) if isinstance(site, str) else tuple(site)
+    for name in names:
+        if name not in SITES:
+            raise InputError(f"no site is called {name!r}; {suggest(str(name), SITES)}")
+    require_different("site", list(names))
+    kinds = {(is_layered(name), "head" in SITES[name][1]) for name in names}
+    if len(kinds) > 1:
+        raise InputError(
+            f"site: expected sites of heads, or sites of layers, got {', '.join(names)}; probe them one after the other"
+        )
+    return [part for name in names for part in _cells_at(name, model, layers, heads)]
+
+
+def _cells_at(site: str, model: Any, layers: Sequence[int] | None, heads: Sequence[Head] | None) -> list[Part]:
+    axes = SITES[site][1]
+    if axes[1] != "pos":
+        raise InputError(f"site {site!r}: a word has no activation of its own there; take z, or a point of the stream")
+    if heads is not None and (layers is not None or "head" not in axes):
+        raise InputError(f"heads: expected them without layers, and a site that has heads, got site {site!r}")
+    if not is_layered(site):
+        return [Part(Site(site))]
+    n_layers, n_heads = model.cfg.n_layers, heads_at(site, model)
+    if heads is None:
+        chosen = range(n_layers) if layers is None else sorted(numbers_below(n_layers, "layers", layers))
+        every = tuple(range(n_heads)) if "head" in axes else None
+        return [Part(Site(site, layer), every) for layer in chosen]
+    for layer, head in heads:
+        if not (0 <= layer < n_layers and 0 <= head < n_heads):
+            raise InputError(
+                f"head {layer}.{head}: there are {n_layers} layers (0 to {n_layers - 1}) of {n_heads} heads (0 to "
+                f"{n_heads - 1}); choose one of these"
+            )
+    if not len(heads):
+        raise InputError("heads: expected (layer, head) pairs, got none")
+    by_layer = {layer: {head for own, head in heads if own == layer} for layer in sorted({layer for layer, _ in heads})}
+    return [Part(Site(site, layer), tuple(sorted(own))) for layer, own in by_layer.items()]
 
 
 PLACES = ("document", "template", "sentence", "word", "token", "n_tokens", "form")

@@ -18,16 +18,14 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.arguments import numbers_below, require_different
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, claim
 from interp.claims.claim import Measured as Held
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError, suggest
-from interp.methods.ablation import Head
+from interp.methods.ablation import Part
 from interp.methods.probes.data import Labelled
 from interp.methods.probes.scores import Measured
-from interp.model.sites import SITES, Site, is_layered
 from interp.options import ProbeOptions
 from interp.result import Result
 
@@ -161,62 +159,7 @@ def _tested(kind: str, tables: Sequence[UnitTable], minimum: float, asked: Probe
     return pd.DataFrame(worst, columns=Claims.columns(kind))
 
 
-@dataclass(frozen=True)
-class SiteCells:
-    """The cells of one site: these of its heads, or itself where it has none (None)."""
-
-    site: Site
-    heads: tuple[int, ...] | None
-
-
-def distinct_sites(site: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of the sites that are meant: different ones, all of heads or all of layers."""
-    names = (site,) if isinstance(site, str) else tuple(site)
-    for name in names:
-        if name not in SITES:
-            raise InputError(f"no site is called {name!r}; {suggest(str(name), SITES)}")
-    require_different("site", list(names))
-    kinds = {(is_layered(name), "head" in SITES[name][1]) for name in names}
-    if len(kinds) > 1:
-        raise InputError(
-            f"site: expected sites of heads, or sites of layers, got {', '.join(names)}; probe them one after the other"
-        )
-    return names
-
-
-def choose_cells(
-    site: str, shape: tuple[int, int], layers: Sequence[int] | None = None, heads: Sequence[Head] | None = None
-) -> list[SiteCells]:
-    """The cells of a site that are meant, layer by layer; `shape` is layers, and heads of a layer."""
-    axes = SITES[site][1]
-    if axes[1] != "pos":
-        raise InputError(f"site {site!r}: a word has no activation of its own there; take z, or a point of the stream")
-    if heads is not None and (layers is not None or "head" not in axes):
-        raise InputError(f"heads: expected them without layers, and a site that has heads, got site {site!r}")
-    n_layers, n_heads = shape
-    if not is_layered(site):
-        return [SiteCells(Site(site), None)]
-    if heads is None:
-        chosen = range(n_layers) if layers is None else sorted(numbers_below(n_layers, "layers", layers))
-        every = tuple(range(n_heads)) if "head" in axes else None
-        return [SiteCells(Site(site, layer), every) for layer in chosen]
-    for layer, head in heads:
-        if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            raise InputError(
-                f"head {layer}.{head}: there are {n_layers} layers (0 to {n_layers - 1}) of {n_heads} heads (0 to "
-                f"{n_heads - 1}); choose one of these"
-            )
-    if not len(heads):
-        raise InputError("heads: expected (layer, head) pairs, got none")
-    by_layer = {layer: {head for own, head in heads if own == layer} for layer in sorted({layer for layer, _ in heads})}
-    return [SiteCells(Site(site, layer), tuple(sorted(own))) for layer, own in by_layer.items()]
-
-
-def frame_of(cells: Sequence[SiteCells]) -> pd.DataFrame:
+def frame_of(cells: Sequence[Part]) -> pd.DataFrame:
     """One row a cell: ``site``, ``layer`` and ``head`` as far as there are any."""
-    rows = [
-        {"site": each.site.name, "layer": each.site.layer, "head": head}
-        for each in cells
-        for head in (each.heads if each.heads is not None else (None,))
-    ]
-    return pd.DataFrame(rows).dropna(axis="columns")
+    rows = [(each.site.name, each.site.layer, head) for each in cells for head in each.heads or (None,)]
+    return pd.DataFrame(rows, columns=list(CELL)).dropna(axis="columns")

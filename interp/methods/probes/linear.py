@@ -10,6 +10,8 @@
 - **LDA** has Gaussian classes of one covariance, shrunk towards a multiple of the identity by the penalty, a share:
   scikit-learn's ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=penalty)``.
 
+What the probes need of the examples is summed once for each atom: adding up is cheaper than reading.
+
 Böhning (1992), "Multinomial logistic regression algorithm"; Nocedal & Wright (2006), "Numerical optimization", 7.2;
 Hoerl & Kennard (1970); Fisher (1936); Ledoit & Wolf (2004) on shrinkage.
 """
@@ -17,11 +19,98 @@ Hoerl & Kennard (1970); Fisher (1936); Ledoit & Wolf (2004) on shrinkage.
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from interp.methods.probes.data import Scores, Target
-from interp.methods.probes.folds import Examples, LinearProbes, Moments, Problems
+
+Examples = Float[Tensor, "cell example feature"]
+"""Activations of the same examples at many cells (heads, layers), in float64."""
+ROUNDING = 1e-12
+"""Of a variance, relative to the mean square: activations have 32 bits."""
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Probes to be fitted at every cell: the atoms that each trains on, and its penalty, by cell where it differs.
+
+    What the penalty multiplies is the solver's to say.
+    """
+
+    atom: Int[Tensor, " example"]
+    trains_on: Bool[Tensor, "problem atom"]
+    penalty: Float[Tensor, "#cell problem"]
+
+    @property
+    def n(self) -> int:
+        """Probes at each cell."""
+        return len(self.trains_on)
+
+    def mask(self) -> Float[Tensor, "example problem"]:
+        """1 where an example is trained on."""
+        return self.trains_on.T[self.atom].double()
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Number, mean and scatter of what each probe trains on.
+
+    The scatter has sums of products of deviations from the mean; 0 of features that are the same in all it trains on.
+    """
+
+    n: Float[Tensor, " problem"]
+    mean: Float[Tensor, "cell problem feature"]
+    scatter: Float[Tensor, "cell problem feature feature"]
+
+    @classmethod
+    def of(cls, x: Examples, problems: Problems) -> "Moments":
+        """Sum by atom, then add up; deviations are from the mean of all, so that little cancels.
+
+        Of a feature that does not vary, rounding is left, which is of either sign: that is taken away.
+        """
+        centre = x.mean(dim=1, keepdim=True)
+        away = x - centre
+        atoms = range(problems.trains_on.shape[1])
+        members = [(problems.atom == each).nonzero()[:, 0] for each in atoms]
+        parts = [away[:, each] for each in members]
+        counts = torch.tensor([float(len(each)) for each in members], dtype=x.dtype, device=x.device)
+        sums = torch.stack([part.sum(dim=1) for part in parts], dim=1)
+        products = torch.stack([part.mT @ part for part in parts], dim=1)
+        used = problems.trains_on.to(x.dtype)
+        n = used @ counts
+        mean = (used @ sums) / n[:, None]
+        squares = (used @ products.flatten(2)).unflatten(2, products.shape[2:])
+        scatter = squares - n[:, None, None] * mean[..., :, None] * mean[..., None, :]
+        size = torch.diagonal(squares, dim1=-2, dim2=-1) + n[:, None] * centre.square()
+        varies = torch.diagonal(scatter, dim1=-2, dim2=-1) > ROUNDING * size
+        return cls(n, mean + centre, scatter * (varies[..., :, None] & varies[..., None, :]))
+
+    @property
+    def varies(self) -> Bool[Tensor, "cell problem feature"]:
+        """Whether a feature varies in what a probe trains on; the weight of one that does not is 0."""
+        return torch.diagonal(self.scatter, dim1=-2, dim2=-1) > 0
+
+    @property
+    def variance(self) -> Float[Tensor, "cell problem"]:
+        """Mean variance of a feature."""
+        return torch.diagonal(self.scatter, dim1=-2, dim2=-1).mean(-1) / self.n
+
+
+@dataclass(frozen=True)
+class LinearProbes:
+    """What was fitted: scores are ``x @ weight + bias``, one column a class (a single one where there are two)."""
+
+    weight: Float[Tensor, "cell problem feature column"]
+    bias: Float[Tensor, "cell problem column"]
+    converged: Bool[Tensor, "cell problem"]
+
+    def scores(self, x: Examples) -> Float[Tensor, "cell example column problem"]:
+        """Of every example, by every probe of its cell."""
+        by_column = self.weight.permute(0, 2, 3, 1)
+        found = (x @ by_column.flatten(2)).unflatten(2, by_column.shape[2:])
+        return found + self.bias.transpose(1, 2)[:, None]
+
 
 TOLERANCE = 1e-6
 """Of a step, in scores, relative to 1 and to the scores."""
@@ -180,7 +269,8 @@ class _Descent:
 
     def _gradients(self, residual: Scores) -> Coordinates:
         sums = (self._x.mT @ residual.flatten(2)).unflatten(2, residual.shape[2:]).permute(0, 3, 1, 2)
-        return self._basis.mT @ (sums + self._penalty[..., None, None] * _penalised(self._weight))
+        penalised = pad(self._weight[:, :, :-1], (0, 0, 0, 1))  # all but the bias
+        return self._basis.mT @ (sums + self._penalty[..., None, None] * penalised)
 
 
 def _absent(target: Target, problems: Problems) -> Float[Tensor, "column problem"]:
@@ -202,11 +292,6 @@ def _basis(moments: Moments, bound: float, penalty: PerProbe) -> Float[Tensor, "
     basis[..., -1, :-1] = -(moments.mean[..., None, :] @ inverse)[..., 0, :]
     basis[..., -1, -1] = (bound * moments.n).rsqrt()
     return basis
-
-
-def _penalised(weight: Coordinates) -> Coordinates:
-    """The weights without the bias."""
-    return torch.cat([weight[:, :, :-1], torch.zeros_like(weight[:, :, -1:])], dim=2)
 
 
 def fit_ridge(x: Examples, target: Target, problems: Problems) -> LinearProbes:

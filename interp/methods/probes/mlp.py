@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.methods.probes.data import Scores, Target
-from interp.methods.probes.folds import Examples, Moments, Problems
+from interp.methods.probes.linear import Examples, Moments, Problems
 
 HIDDEN = 64
 MOST_EPOCHS = 200

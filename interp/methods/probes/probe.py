@@ -25,13 +25,13 @@ from torch import Tensor
 
 from interp.arguments import as_list
 from interp.errors import InputError, shown
-from interp.interventions.intervention import heads_at
 from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
+from interp.methods.ablation import Part
 from interp.methods.probes import judging
 from interp.methods.probes.cross_fitting import PENALTIES
-from interp.methods.probes.data import Held, drawn, held, labelled, passages_of, with_labels
-from interp.methods.probes.judging import ProbeResult, SiteCells
+from interp.methods.probes.data import Held, choose_cells, drawn, held, labelled, passages_of, with_labels
+from interp.methods.probes.judging import ProbeResult
 from interp.methods.probes.scores import Measured, Measuring, untrained
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented, place_of
@@ -103,19 +103,15 @@ def probe(
     if asked.cv < 2:
         raise InputError(f"cv: expected 2 at least, got {asked.cv}")
     require_model(model)
-    sites = judging.distinct_sites(asked.site)
-    cells = [
-        cell
-        for name in sites
-        for cell in judging.choose_cells(name, (model.cfg.n_layers, heads_at(name, model)), asked.layers, asked.heads)
-    ]
+    cells = choose_cells(asked.site, model, asked.layers, asked.heads)
+    sites = list(dict.fromkeys(each.site.name for each in cells))
     given = _given(model, data, asked)
     if isinstance(given, Task):  # its units were drawn: they are all read
         asked = replace(asked, n=None)
     if labels is not None and as_list(labels) is None:
         raise InputError(f"labels: expected a list, one for each word that is read, got {shown(labels)}")
     own = model_provenance(model)
-    known = {"feature": feature, "site": sites[0] if len(sites) == 1 else list(sites)}
+    known = {"feature": feature, "site": sites[0] if len(sites) == 1 else sites}
 
     def fitting() -> ProbeResult:
         features = [feature] if labels is None else []
@@ -206,7 +202,7 @@ def _given(model: Any, data: Data | Documents, asked: ProbeOptions) -> Data:
 
 def _measured(
     measuring: Measuring,
-    cells: Sequence[SiteCells],
+    cells: Sequence[Part],
     source: Activations,
     twin: Activations | None,
     progress: Progress | None,

@@ -28,9 +28,9 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from interp.interventions.engine.run import shape_of
-from interp.methods.probes.cross_fitting import PENALTIES, CrossFit, cross_fit, fitted
+from interp.methods.probes.cross_fitting import PENALTIES, CrossFit, cross_fit, fitted, make_folds
 from interp.methods.probes.data import Labelled, Target
-from interp.methods.probes.folds import Examples, make_folds
+from interp.methods.probes.linear import Examples
 from interp.model.devices import documented, place_of
 from interp.model.transformer import HookedTransformer
 from interp.options import ProbeKind, ProbeOptions

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from interp.methods.probes.folds import Problems
+from interp.methods.probes.linear import Problems
 
 
 def cloud(n=600, d=12, k=2, *, noise=1.0, decay=0.3, seed=0):

@@ -8,8 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from interp.methods.probes.data import Target
-from interp.methods.probes.folds import Problems
-from interp.methods.probes.linear import fit_lda, fit_ridge
+from interp.methods.probes.linear import Problems, fit_lda, fit_ridge
 
 
 def compared(found, problems, points, labels, alone):

@@ -7,9 +7,8 @@ from clouds import cloud
 from sklearn.linear_model import LogisticRegression
 
 from interp.methods.probes import cross_fitting
-from interp.methods.probes.cross_fitting import cross_fit
+from interp.methods.probes.cross_fitting import cross_fit, make_folds
 from interp.methods.probes.data import Target
-from interp.methods.probes.folds import make_folds
 
 
 def documents(n, n_documents=30, seed=0):

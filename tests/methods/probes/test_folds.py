@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from interp.errors import InputError
-from interp.methods.probes.folds import make_folds
+from interp.methods.probes.cross_fitting import make_folds
 
 
 def drawn(n=300, n_groups=20, n_lemmas=40, seed=0):

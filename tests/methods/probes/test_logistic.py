@@ -7,8 +7,7 @@ from clouds import cloud, five_folds, only
 from sklearn.linear_model import LogisticRegression
 
 from interp.methods.probes.data import Target
-from interp.methods.probes.folds import Problems
-from interp.methods.probes.linear import fit_logistic
+from interp.methods.probes.linear import Problems, fit_logistic
 
 PENALTIES = [1e3, 1e1, 1e-1]
 
