@@ -123,7 +123,7 @@ def _check_choice(name: str, value: Any, hint: Any) -> None:
     """Refuse a text, alone or among several, that is none of a field's choices."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     parts += tuple(of for part in parts if get_origin(part) is Sequence for of in get_args(part))
-    choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
+    choices = dict.fromkeys(choice for part in parts if get_origin(part) is Literal for choice in get_args(part))
     if not choices or str in parts or Any in parts:
         return
     for each in value if isinstance(value, tuple) else (value,):
