@@ -146,19 +146,15 @@ class Work:
         seconds. Else it is the page, which is made once (by `page`, or as any result's), and what one asks next.
         """
         from interp.cli.terminal import print_json, print_page
-
-        if self.out is None and self.as_json:
-            print_json({**numbers(), "folder": None, "page": None, "seconds": seconds_since(self.started)})
-            return
         from interp.report.folder import save
         from interp.report.sections import page_of
 
-        made, folder = (page or page_of)(result), None
-        if self.out is not None:
-            folder = save(result, self.out, command=typed(), page=made)
-        if self.as_json:
-            places = {"folder": str(folder), "page": f"{folder}/{PAGE}"}
-            print_json({**numbers(), **places, "seconds": seconds_since(self.started)})
+        made = None if self.as_json and self.out is None else (page or page_of)(result)
+        folder = None if self.out is None else save(result, self.out, command=typed(), page=made)
+        if made is None or self.as_json:
+            places = {"folder": folder, "page": folder and folder / PAGE}
+            told = {name: place and str(place) for name, place in places.items()}
+            print_json({**numbers(), **told, "seconds": seconds_since(self.started)})
             return
         print_page(made)
         if folder is not None:

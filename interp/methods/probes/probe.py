@@ -71,8 +71,8 @@ def probe(
 
     Args:
         model: Follows TransformerLens' protocol.
-        data: A task or the name of one; files in CoNLL-U, documents or ``senses:bank`` (``tasks/senses.py``); or a
-            store of this model's activations.
+        data: A task or the name of one; files in CoNLL-U, documents or ``senses:bank``
+            (``tasks/generated_corpus.py``); or a store of this model's activations.
         feature: One of the data's: of a task a key of its examples' ``features``, of a corpus as in
             ``tasks/features.py``.
         options: What is asked; or its fields by name: see ``ProbeOptions``.
