@@ -7,10 +7,11 @@ whose help is the field's line under ``Attributes``. Nothing here imports torch,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from interp.arguments import Options as Options
-from interp.errors import InputError, shown
+from interp.arguments import as_names
+from interp.errors import InputError
 
 ReplacementName = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
 MetricName = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
@@ -272,11 +273,7 @@ class AttendOptions(VerdictOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.exclude, str):
-            object.__setattr__(self, "exclude", (self.exclude,))
-        unknown = [each for each in self.exclude if each not in get_args(Excluded)]
-        if unknown:
-            raise InputError(f"exclude: expected some of {', '.join(get_args(Excluded))}, got {shown(unknown)}")
+        object.__setattr__(self, "exclude", tuple(as_names("exclude", self.exclude)))
         if self.max_window < 2:
             raise InputError(f"max_window: expected 2 tokens at least, got {self.max_window}")
 

@@ -103,7 +103,7 @@ def from_dataclasses(function: Callable[..., None]) -> Callable[..., None]:
             given[name] = kind(**{field: _value(field, hints[field], given.pop(field)) for field in known})
         function(**given)
 
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     return command
 

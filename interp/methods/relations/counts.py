@@ -23,7 +23,6 @@ import pyarrow as pa
 import torch
 from jaxtyping import Float
 
-from interp.arguments import as_names
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked
 from interp.methods.relations.words import Items, ReadingRow, WordAttention, items_of, read_words, with_offsets
@@ -181,7 +180,7 @@ class RelationReader:
 
     def __init__(self, model: Any, directions: Sequence[Direction], asked: AttendOptions):
         """Raises an error for a model whose tokenizer is missing, or gives no offsets."""
-        self.model, self.directions, self.exclude = model, directions, as_names("exclude", asked.exclude)
+        self.model, self.directions, self.exclude = model, directions, asked.exclude
         self._tokenizer = with_offsets(model, "attend")
         self.causal = looks_back_only(model)
         self.max_window = min(model.cfg.n_ctx, asked.max_window)
