@@ -154,6 +154,13 @@ def test_no_function_takes_more_than_ten_parameters():
     ] == []
 
 
+def test_no_file_of_an_analysis_hides_a_package():
+    """Python looks first in the folder of the script that it runs."""
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} | sys.stdlib_module_names
+    assert "forerunners" in packages
+    assert [path for path in ROOT.glob("analyses/*/*.py") if path.stem in packages] == []
+
+
 def test_no_module_is_called_utils():
     assert not [path for path in MODULES if "util" in path.name or "helper" in path.name]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from lessons import Lesson
 
-from forerunners import Lesson
 from interp.model.config import TransformerConfig
 from interp.model.training import TrainingConfig, packed_rows, train
 from interp.model.transformer import HookedTransformer

@@ -14,12 +14,12 @@ from typing import Any
 import pandas as pd
 import seaborn as sns
 import torch
+from lessons import FORERUNNERS, Lesson, trained
 from long_subjects import long_subjects
 from recall import LESSON, N_WORDS, attention_alone, recalled
 from scipy.stats import binomtest
 
 import interp
-from forerunners import FORERUNNERS, Lesson, trained
 from forerunners.language_model import Forerunner
 from forerunners.saved import load_forerunner, save_forerunner
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
