@@ -25,6 +25,11 @@ def special_around(tokenizer: Any, *, both_sides: bool | None = None) -> Around:
 
     Returns:
         Ids in front, and ids behind; either may be empty.
+
+    Examples:
+        >>> from interp.special_tokens import special_around
+        >>> special_around(interp.load_model().tokenizer)
+        ((0,), ())
     """
     before, after = _own(tokenizer)
     if not before and tokenizer.bos_token_id is not None:

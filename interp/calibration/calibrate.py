@@ -81,16 +81,27 @@ glances by .5, .8, 1.5 and 2 times the minimum (from model to model a fifth more
 
 @dataclass(frozen=True)
 class Size:
-    """Numbers of models."""
+    """Numbers of models.
 
-    planted: int  # planted ones
-    special: int  # of each kind in ``SPECIAL`` but groups
-    groups: int  # of each size of a group that stands in for each other
-    single: int  # trained ones of a single head
-    trained: int  # nulls that are trained
-    nulls: int  # of each other kind of null
-    halves: int  # planted ones that are judged again with half the examples
-    curve: int  # for each value of ``CURVES``
+    Attributes:
+        planted: Planted ones.
+        special: Of each kind in ``SPECIAL`` but groups.
+        groups: Of each size of a group that stands in for each other.
+        single: Trained ones of a single head.
+        trained: Nulls that are trained.
+        nulls: Of each other kind of null.
+        halves: Planted ones that are judged again with half the examples.
+        curve: For each value of ``CURVES``.
+    """
+
+    planted: int
+    special: int
+    groups: int
+    single: int
+    trained: int
+    nulls: int
+    halves: int
+    curve: int
 
 
 FULL = Size(planted=200, special=30, groups=100, single=30, trained=160, nulls=80, halves=50, curve=30)
@@ -258,10 +269,18 @@ def calibrate(
         run: Where each model's verdicts are kept and found again: a folder of runs; or an ``interp.Run``, whose
             executor judges several models at the same time. None to keep nothing.
 
+    Returns:
+        Each model's verdicts beside the truth; ``summary()`` has the rates that follow, as shares with exact 95 %
+        intervals.
+
     Raises:
         InputError: Numbers that are none, or a shape too small for what is planted.
         OutputError: A result cannot be kept.
         KeyboardInterrupt: Interrupted; the models that are done are kept.
+
+    Examples:
+        >>> from interp.calibration.calibrate import QUICK, calibrate
+        >>> found = calibrate(QUICK, run="runs")  # minutes  # doctest: +SKIP
     """
     if not isinstance(size, Size) or not isinstance(shape, Shape | None):
         raise InputError(f"expected a Size, and a Shape or None, got size={size!r:.40} and shape={shape!r:.40}")

@@ -242,7 +242,15 @@ LOGITS = 5.0
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a planted model; see ``TransformerConfig``."""
+    """Of a planted model.
+
+    Attributes:
+        n_layers: Blocks.
+        n_heads: Attention heads of a block.
+        d_model: Width of the residual stream.
+        d_head: Width of one head.
+        n_kv_heads: Heads of keys and values; None for as many as ``n_heads``.
+    """
 
     n_layers: int
     n_heads: int

@@ -2,6 +2,17 @@
 
 Every rate is a share of models, which are independent, or of their heads, which are not: of these the interval is too
 narrow. Intervals are exact binomial ones, 95 % (Clopper & Pearson 1934).
+
+Examples:
+    >>> import pandas as pd
+    >>> from interp.calibration.rates import outcomes, recall
+    >>> said = ["tracks", "tracks", "undecided"]
+    >>> truth = {"task": "ioi", "role": "tracker", "truth": "tracks"}
+    >>> planted = pd.DataFrame({"job": ["a", "a", "b"], **truth, "verdict": said})
+    >>> outcomes(planted).tolist()
+    ['right', 'right', 'undecided']
+    >>> recall(planted)[["per", "rate"]].round(2).values.tolist()
+    [['model', 0.5], ['head and task', 0.67]]
 """
 
 from collections.abc import Mapping
@@ -42,7 +53,15 @@ WEAKER = {
 
 
 def rate(count: int, of: int) -> dict[str, float | int]:
-    """A share with its interval; NaN of nothing."""
+    """A share with its interval; NaN of nothing.
+
+    Args:
+        count: How many it is true of.
+        of: How many there are.
+
+    Returns:
+        The columns of ``RATE``: the share from 0 to 1, its exact 95 % interval, and both numbers.
+    """
     if not of:
         return dict(zip(RATE, (np.nan, np.nan, np.nan, 0, 0), strict=True))
     interval = binomtest(count, of).proportion_ci(0.95)
@@ -88,7 +107,12 @@ def false_discoveries(nulls: pd.DataFrame) -> pd.DataFrame:
 def recall(planted: pd.DataFrame) -> pd.DataFrame:
     """In how many models all heads that track (some by value) are found to; and how many are, counted one by one.
 
-    Two rows, ``per``: ``model``, ``head and task``. Heads of one model are not independent, models are.
+    Args:
+        planted: One row per head and task of planted models: ``job``, ``truth``, ``verdict``.
+
+    Returns:
+        Two rows, ``per``: ``model``, ``head and task``, with ``RATE``. Heads of one model are not independent, models
+        are.
     """
     trackers = planted[planted["truth"] == "tracks"]
     found = trackers["verdict"] == "tracks"
@@ -96,7 +120,14 @@ def recall(planted: pd.DataFrame) -> pd.DataFrame:
 
 
 def false_tracks(planted: pd.DataFrame) -> pd.DataFrame:
-    """Of the planted models, how many have a head that is said to track and does not; and of the heads."""
+    """Of the planted models, how many have a head that is said to track and does not; and of the heads.
+
+    Args:
+        planted: As of ``recall``.
+
+    Returns:
+        Two rows, as of ``recall``.
+    """
     others = planted[planted["truth"] != "tracks"]
     said = others["verdict"] == "tracks"
     return _per(said, said.groupby(others["job"]).any())
@@ -154,8 +185,14 @@ def special(found: pd.DataFrame) -> pd.DataFrame:
 def decoys(planted: pd.DataFrame) -> pd.DataFrame:
     """How often each decoy gets its own verdict: heads on all tasks that they are about.
 
-    One row per ``role``, with its ``truth``. A loud head is about all tasks, and judged on them together; heads that
-    stand in for each other are judged together, by how many they are: all have to be named as that set.
+    A loud head is about all tasks, and judged on them together; heads that stand in for each other are judged together,
+    by how many they are: all have to be named as that set.
+
+    Args:
+        planted: As of ``recall``, with ``layer``, ``head``, ``role`` and ``partners``.
+
+    Returns:
+        One row per ``role``, with its ``truth`` and ``RATE``.
     """
     judged = planted.assign(right=_right(planted))
     found: list[tuple[str, str, pd.Series]] = []
@@ -176,9 +213,13 @@ def confusion(planted: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcomes(planted: pd.DataFrame) -> pd.Series:
-    """Row by row ``right``, ``weaker`` (nothing wrong, and less than could be said), ``undecided`` or ``wrong``.
+    """What each verdict is, beside the truth. A bystander may hold the feature, or not.
 
-    A bystander may hold the feature, or not.
+    Args:
+        planted: As of ``decoys``.
+
+    Returns:
+        Row by row ``right``, ``weaker`` (nothing wrong, and less than could be said), ``undecided`` or ``wrong``.
     """
     said = planted["verdict"]
     right = _right(planted) | (planted["role"] == "bystander") & said.isin([TRUTH["bystander"], TRUTH["carrier"]])

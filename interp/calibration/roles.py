@@ -87,15 +87,23 @@ BY_ATTRACTORS: tuple[Role, ...] = ("other route", "glancer")
 
 @dataclass(frozen=True)
 class Planted:
-    """A head with a purpose."""
+    """A head with a purpose.
 
-    layer: int  # its block, from 0
-    head: int  # its index
-    role: Role  # what it does
-    task: TaskName | None = None  # what for; None for a role that is about no task
-    # of the task's answer that a tracker writes, where several share the work. Of two loud heads, 1 and -1
+    Attributes:
+        layer: Its block, from 0.
+        head: Its index, from 0.
+        role: What it does.
+        task: What for; None for a role that is about no task.
+        share: Of the task's answer that a tracker writes, where several share the work. Of two loud heads, 1 and -1.
+        glance: Of the related word that a glancer reads, where it reads 1 of the attractors.
+    """
+
+    layer: int
+    head: int
+    role: Role
+    task: TaskName | None = None
     share: float = 1.0
-    glance: float = 0.0  # of the related word that a glancer reads, where it reads 1 of the attractors
+    glance: float = 0.0
 
     def is_about(self, task: TaskName) -> bool:
         """Whether it does anything to a task."""

@@ -49,7 +49,13 @@ which deviate has no variance, and its ``t`` would exceed any estimate, however 
 
 @dataclass(frozen=True)
 class Intervals:
-    """A mean and its 95 % interval, by cell; NaN where not measured, or where a template has one cluster."""
+    """A mean and its 95 % interval, by cell; NaN where not measured, or where a template has one cluster.
+
+    Attributes:
+        estimate: ``[cell]``, in the values' unit, as are both ends.
+        low: ``[cell]``, where the interval begins.
+        high: ``[cell]``, where it ends.
+    """
 
     estimate: Float[np.ndarray, " cell"]
     low: Float[np.ndarray, " cell"]
@@ -94,8 +100,30 @@ def cluster_bootstrap(
 ) -> Intervals:
     """Interval of every cell's mean over templates: 95 %, as long on both sides.
 
-    With `per`, a table of the same units and cells, of the ratio of the two means; a ratio to 0 is NaN. The caller
-    decides nothing below ``FEWEST_CLUSTERS`` clusters.
+    The caller decides nothing below ``FEWEST_CLUSTERS`` clusters.
+
+    Source: Efron (1981), "Nonparametric standard errors and confidence intervals"; Hall (1992), "The bootstrap and
+    Edgeworth expansion".
+
+    Args:
+        table: The values.
+        per: A table of the same units and cells, for the ratio of the two means; a ratio to 0 is NaN. None for the
+            mean itself.
+        resamples: Number of bootstrap samples.
+        seed: Of the draws.
+
+    Returns:
+        The means and their intervals, ``[cell]``, in the values' unit.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from interp.claims.bootstrap import cluster_bootstrap
+        >>> from interp.claims.units import UnitTable
+        >>> values = torch.linspace(-3, -2, 40)[:, None].numpy()
+        >>> table = UnitTable(values, [f"noun {i}" for i in range(40)], ["simple"] * 40, pd.Index(["2.2"]))
+        >>> found = cluster_bootstrap(table)
+        >>> bool(found.low[0] < found.estimate[0] < found.high[0])
+        True
     """
     found = contributions(table, per)
     error = np.full(len(found.estimate), np.nan)

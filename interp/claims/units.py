@@ -181,6 +181,20 @@ def by_stratum(table: UnitTable) -> Float[np.ndarray, "stratum cell"]:
 
 
 def estimates(table: Table) -> Float[np.ndarray, " cell"]:
-    """The mean over templates of the template means, of every cell."""
+    """The mean over templates of the template means, of every cell.
+
+    Args:
+        table: The values.
+
+    Returns:
+        ``[cell]``, in the values' unit; NaN where nothing was measured.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from interp.claims.units import UnitTable, estimates
+        >>> values = torch.tensor([[-2.0], [-1.0], [-3.0]]).numpy()
+        >>> estimates(UnitTable(values, ["key", "cat", "dog"], ["simple", "simple", "relative"], pd.Index(["2.2"])))
+        array([-2.25])
+    """
     sums, counts = cluster_sums(table)
     return stratum_means(sums.sum(axis=1), counts.sum(axis=1))

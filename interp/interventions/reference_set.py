@@ -3,6 +3,14 @@
 A task's reference set is of a split that its units are not in; ``task.references[unit.fold]`` serves
 the unit. Its rows are made like the units' own (prompts, or sentences with both continuations), of
 items and counterfactuals alike.
+
+Examples:
+    >>> from interp.interventions.reference_set import make_replacement, mean_of_positions
+    >>> from interp.model.sites import Site
+    >>> model = interp.load_model()
+    >>> task = interp.load_task("agreement", tokenizer=model.tokenizer, n=24)
+    >>> means = make_replacement(mean_of_positions(task), model, task, sites=[Site("z", 2)])
+    >>> result = interp.ablate(model, task, replacement=means, heads=[(2, 2)])
 """
 
 import hashlib
@@ -164,6 +172,9 @@ def make_replacement(
         seed: Of the resamples.
         memory_budget: Bytes that are held while the reference set is run; None for the device's default.
 
+    Returns:
+        The replacement, for ``interp.ablate(model, task, replacement=...)``.
+
     Raises:
         InputError: The kind is unknown, means that were made before lack a site or a row, a reference set is empty, or
             a positional mean or resample lacks a matching reference example.
@@ -203,7 +214,14 @@ def make_replacement(
 
 
 def mean_of_positions(task: Task) -> ReplacementName:
-    """The kind of mean that keeps what a head writes by position or, where positions differ, by template."""
+    """The kind of mean that keeps what a head writes by position or, where positions differ, by template.
+
+    Args:
+        task: Its units and references.
+
+    Returns:
+        ``positional_mean``, or ``template_mean`` where some unit has no reference example of its layout.
+    """
     try:
         check_aligned(task_rows(task.metric, task.units), reference_rows(task))
     except InputError:
@@ -212,9 +230,16 @@ def mean_of_positions(task: Task) -> ReplacementName:
 
 
 def with_donors(task: Task) -> Task:
-    """The task without the units that have no other reference example to resample from; ``dropped`` counts these.
+    """The task without the units that have no other reference example to resample from.
 
-    Raises InputError where no unit is left.
+    Args:
+        task: Its units and references.
+
+    Returns:
+        A task, whose ``dropped`` counts these units.
+
+    Raises:
+        InputError: No unit is left.
     """
     rows = task_rows(task.metric, task.units)
     others = _others(rows, reference_rows(task))

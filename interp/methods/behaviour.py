@@ -26,6 +26,12 @@ def behaviour(model: Any, task: Task) -> pd.DataFrame:
 
     Raises:
         InputError: The model cannot carry a row, or is an encoder, which does not predict what the task asks for.
+
+    Examples:
+        >>> from interp.methods.behaviour import behaviour
+        >>> model = interp.load_model()
+        >>> behaviour(model, interp.load_task("agreement", tokenizer=model.tokenizer, n=24))["correct"].mean() > 0.9
+        np.True_
     """
     require_prediction(model, task)
     outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)

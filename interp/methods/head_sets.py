@@ -148,9 +148,11 @@ def _interaction(pair: tuple[Head, Head], by_set: Mapping[Any, pd.DataFrame]) ->
 class GreedyResult(SweepResult):
     """The curve of a growing set of heads, on the scored half.
 
-    ``examples`` has one row per step and example, labelled ``step`` (from 1), ``layer`` and ``head`` (the one that is
-    added), with ``gain`` (``effect`` minus the step before's). ``provenance["effects_where_chosen"]`` are the steps'
-    mean effects on the choosing half, which flatter.
+    Attributes:
+        examples: One row per step and example, labelled ``step`` (from 1), ``layer`` and ``head`` (the one that is
+            added), with ``gain`` (``effect`` minus the step before's).
+        provenance: How it was made; ``effects_where_chosen`` are the steps' mean effects on the choosing half, which
+            flatter.
     """
 
     @property

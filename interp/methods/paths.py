@@ -152,6 +152,11 @@ def paths_from(model: Any, sender: str) -> list[list[str]]:
 
     Raises:
         InputError: The model has no such node.
+
+    Examples:
+        >>> from interp.methods.paths import paths_from
+        >>> paths_from(interp.load_model(), "mlp.1")[-2:]
+        [['mlp.1', 'mlp.2'], ['mlp.1', 'logits']]
     """
     heads = [
         f"{head_name(each)}.{reads}"

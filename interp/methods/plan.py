@@ -5,6 +5,15 @@
    the sweep's default memory budget.
 2. Time is operations over what the hardware does in a second, times the share of that which is reached.
 3. What does not fit is refused, with what would.
+
+Examples:
+    >>> from interp.methods.plan import hardware_called, head_sweep_flops, plan
+    >>> from interp.model.presets import preset
+    >>> gpt2 = preset("gpt2").config
+    >>> sorted(plan(gpt2, hardware_called("a100"), n_prompts=16).seconds)
+    ['forward', 'sweep']
+    >>> head_sweep_flops(gpt2, n_prompts=2, n_tokens=20) == 2 * head_sweep_flops(gpt2, n_prompts=1, n_tokens=20)
+    True
 """
 
 import os
@@ -98,6 +107,9 @@ def plan(
         n_prompts: Prompts that are ablated on.
         n_tokens: Tokens of each, special tokens included.
 
+    Returns:
+        Bytes, operations and seconds.
+
     Raises:
         InputError: Weights and sweep do not fit, with what would; or the hardware does not do this dtype, or the
             prompts are longer than the context.
@@ -123,7 +135,16 @@ def plan(
 
 
 def head_sweep_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
-    """Operations of ablating each head once, at all positions, as the engine does it, measured at the last position."""
+    """Operations of ablating each head once, at all positions, as the engine does it, measured at the last position.
+
+    Args:
+        config: The model.
+        n_prompts: Prompts that are ablated on.
+        n_tokens: Tokens of each, special tokens included.
+
+    Returns:
+        Floating-point operations, of all heads together.
+    """
     (write, mlp), last = presets.writing_flops(config), config.n_layers - 1
     whole = presets.block_flops(config, n_tokens, n_tokens)
     cells = 0
@@ -188,7 +209,18 @@ def _require_room(
 
 
 def hardware_called(name: str, threads: int = 1) -> Hardware:
-    """Known hardware by its name; ``cpu`` is measured."""
+    """Known hardware by its name; ``cpu`` is measured.
+
+    Args:
+        name: ``cpu``, ``a100``, ``h100`` or ``h200``.
+        threads: Of the ``cpu``.
+
+    Returns:
+        One device.
+
+    Raises:
+        InputError: No hardware is called so.
+    """
     if name == "cpu":
         return this_cpu(threads)
     if name not in HARDWARE:

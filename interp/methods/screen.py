@@ -46,7 +46,14 @@ Audit = Float[np.ndarray, " audit"]
 
 @dataclass(frozen=True)
 class Recall:
-    """How much of what was `sought` is in the top: the share, NaN where cells were left out and none was audited."""
+    """How much of what was sought is in the top.
+
+    Attributes:
+        sought: How many cells were sought: the largest of all.
+        estimate: Their share that is in the top, from 0 to 1; NaN where cells were left out and none was audited.
+        low: Where its 95 % interval begins.
+        high: Where it ends.
+    """
 
     sought: int
     estimate: float

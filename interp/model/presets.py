@@ -3,6 +3,14 @@
 A product of ``[n k]`` and ``[k m]`` counts ``2 n k m`` operations, an attention of T queries and T keys all of its
 ``T^2`` scores. Left out are norms, activations and the embedding's lookup, which are linear in the width, and what
 relative positions and bilinear or additive scores add to the dot product.
+
+Examples:
+    >>> from interp.model.presets import forward_flops, preset, weight_bytes
+    >>> gpt2 = preset("gpt2").config
+    >>> weight_bytes(gpt2, torch.float32)
+    497759232
+    >>> forward_flops(gpt2, n_prompts=2, n_tokens=20) == 2 * forward_flops(gpt2, n_prompts=1, n_tokens=20)
+    True
 """
 
 from dataclasses import dataclass
@@ -61,7 +69,17 @@ PRESETS: dict[str, Preset] = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of this name; an unknown one raises ``ConfigError``."""
+    """The shape of a published model.
+
+    Args:
+        name: Such as ``gpt2`` or ``llama-2-7b``.
+
+    Returns:
+        Its config and its published number of parameters.
+
+    Raises:
+        ConfigError: No preset is called so.
+    """
     if name not in PRESETS:
         raise ConfigError(f"no preset is called {name!r}; {suggest(name, PRESETS)}")
     return PRESETS[name]
@@ -86,7 +104,15 @@ def parameter_count(config: TransformerConfig) -> int:
 
 
 def weight_bytes(config: TransformerConfig, dtype: torch.dtype) -> int:
-    """Bytes of the weights."""
+    """Bytes of the weights.
+
+    Args:
+        config: The model.
+        dtype: Of the weights.
+
+    Returns:
+        Bytes, of parameters alone.
+    """
     return parameter_count(config) * dtype.itemsize
 
 
@@ -96,7 +122,16 @@ def cache_bytes(config: TransformerConfig, n_prompts: int, n_tokens: int, dtype:
 
 
 def forward_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
-    """Operations of one forward pass with the logits of every position."""
+    """Operations of one forward pass with the logits of every position.
+
+    Args:
+        config: The model.
+        n_prompts: Prompts.
+        n_tokens: Tokens of each, special tokens included.
+
+    Returns:
+        Floating-point operations.
+    """
     block = block_flops(config, n_tokens, n_tokens)
     head = 2 * config.d_model**2 if config.prediction_head else 0
     return n_prompts * (config.n_layers * block + n_tokens * (head + 2 * config.d_model * config.d_vocab))

@@ -19,6 +19,16 @@ same place); what earlier layers write; the last norm's scale, held at 1, so tha
 a positive factor; and what a head writes whatever it attends to, by the biases of its norm and of its values.
 
 Elhage et al. (2021), "A mathematical framework for transformer circuits".
+
+Examples:
+    >>> from interp.residual.circuits import composition_scores, looks_for, ov_circuit, qk_circuit
+    >>> model = interp.load_model()
+    >>> qk_circuit(model, 2, 2).shape == ov_circuit(model, 2, 2).shape == (model.cfg.d_vocab, model.cfg.d_vocab)
+    True
+    >>> len(looks_for(model, 2, 2, " are", top=5).summary())
+    5
+    >>> sorted(composition_scores(model).summary()["kind"].unique())
+    ['K', 'Q', 'V']
 """
 
 from collections.abc import Iterable, Iterator
@@ -66,6 +76,11 @@ class CircuitReading(Result):
 def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatrix:
     """The score that each query token gives each key token, as in ``hook_attn_scores``, before the softmax.
 
+    Args:
+        model: One of ours.
+        layer: The head's layer, from 0.
+        head: The head, from 0.
+
     Returns:
         ``[d_vocab d_vocab]``, query tokens by key tokens. ``A`` holds each token's query, ``B`` each token's key.
 
@@ -82,6 +97,11 @@ def qk_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatri
 @torch.no_grad()
 def ov_circuit(model: HookedTransformer, layer: int, head: int) -> FactoredMatrix:
     """The logits that the head writes where it attends to a token: what it moves, straight to the unembedding.
+
+    Args:
+        model: One of ours.
+        layer: The head's layer, from 0.
+        head: The head, from 0.
 
     Returns:
         ``[d_vocab d_vocab]``, tokens attended to by tokens written, in logits times the last norm's scale.
@@ -162,6 +182,9 @@ def composition_scores(model: HookedTransformer) -> CircuitReading:
     LayerNorm lets nobody read, a writer's mean over ``d_model``, still counts in the writer's own norm: a model from
     ``center_writing_weights`` has none. Positions within attention are left out.
 
+    Args:
+        model: One of ours.
+
     Returns:
         One row a pair of heads in different layers and kind of composition: ``sender_layer``, ``sender_head``,
         ``receiver_layer``, ``receiver_head``, ``kind`` (``Q``, ``K``, ``V``), ``score`` (0 to 1, NaN where a head
@@ -206,7 +229,14 @@ def _unit(factor: Float[Tensor, "head a b"]) -> Float[Tensor, "head a b"]:
 
 @documented
 def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> CircuitReading:
-    """The `top` key tokens to which a query `word` (a text of one token, such as ``" are"``, or an id) gives most.
+    """The key tokens to which a query word gives the highest scores.
+
+    Args:
+        model: One of ours.
+        layer: The head's layer, from 0.
+        head: The head, from 0.
+        word: A text of one token, such as ``" are"``, or an id.
+        top: How many are listed.
 
     Returns:
         One row a key token, the most looked for first: ``place`` (from 0), ``token``, ``text`` (None without a
@@ -224,9 +254,14 @@ def looks_for(model: HookedTransformer, layer: int, head: int, word: str | int, 
 
 @documented
 def writes(model: HookedTransformer, layer: int, head: int, word: str | int, *, top: int = 10) -> CircuitReading:
-    """The `top` tokens whose logits a head raises, and lowers, most where it attends to `word`.
+    """The tokens whose logits a head raises, and lowers, most where it attends to a word.
 
-    The word is a text of one token, such as ``" are"``, or an id.
+    Args:
+        model: One of ours.
+        layer: The head's layer, from 0.
+        head: The head, from 0.
+        word: A text of one token, such as ``" are"``, or an id.
+        top: How many are listed of each.
 
     Returns:
         One row a token, ``raised`` before ``lowered`` and the most changed first: ``change``, ``place`` (from 0),

@@ -39,6 +39,12 @@ class TunedLens:
     """A translator for the stream at each depth but the last: ``x + x W + b``.
 
     It translates the streams of one model only, which has the hashes of weights and config that it was trained on.
+
+    Attributes:
+        W: ``[layer d_model d_model]``.
+        b: ``[layer d_model]``.
+        model_hash: Of the model's weights.
+        config_hash: Of its config.
     """
 
     W: Float[Tensor, "layer d_model d_model"]
@@ -124,8 +130,19 @@ def compare_lenses(
         prompts: Texts or token ids that it was not trained on.
         lens: The tuned lens.
 
+    Returns:
+        One row per depth, prompt and token in ``examples``, with both divergences ``KL(p || q)`` in nats.
+
     Raises:
         InputError: The prompts do not fit the model, or the lens is another model's.
+
+    Examples:
+        >>> from interp.residual.tuned_lens import compare_lenses, train_tuned_lens
+        >>> model = interp.load_model()
+        >>> rows = model.to_tokens(["The keys to the cabinet"] * 16)
+        >>> comparison = compare_lenses(model, "The keys near the cabinet", train_tuned_lens(model, rows, steps=2))
+        >>> sorted({"kl_logit_lens", "kl_tuned_lens"} & set(comparison.examples))
+        ['kl_logit_lens', 'kl_tuned_lens']
     """
     if (lens.model_hash, lens.config_hash) != (model.hash, config_hash(model)):
         raise InputError(
@@ -197,16 +214,27 @@ def train_tuned_lens(
 ) -> TunedLens:
     """Train a tuned lens on rows of token ids; judge it on others (``compare_lenses``).
 
+    Source: Belrose et al. (2023), "Eliciting latent predictions from transformers with the tuned lens".
+
     Args:
         model: The model, which stays as it is.
-        rows: Token ids without padding, special tokens included where the model was trained so.
+        rows: Token ids ``[row pos]`` without padding, special tokens included where the model was trained so.
         steps: Updates.
         batch_size: Rows of an update, drawn without replacement.
         lr: The first update's learning rate; it falls to zero along a line.
         seed: Of the draws.
 
+    Returns:
+        The lens, for ``compare_lenses`` or ``logit_lens(model, prompts, translate=lens)``.
+
     Raises:
         InputError: The rows do not fit the model, are fewer than one update takes, or a number is out of range.
+
+    Examples:
+        >>> from interp.residual.tuned_lens import train_tuned_lens
+        >>> model = interp.load_model()
+        >>> tuple(train_tuned_lens(model, model.to_tokens(["The keys to the cabinet"] * 16), steps=2).W.shape)
+        (3, 128, 128)
     """
     for name, value in (("steps", steps), ("batch_size", batch_size)):
         if value < 1:

@@ -232,6 +232,9 @@ def collect(
         executor: Who computes the shards: ``Local()``, ``Processes(n)`` or ``interp.cluster.ray``'s ``Ray(...)``, each
             worker with as many threads as this process has. The store is the same.
 
+    Returns:
+        The store, for ``interp.probe``.
+
     Raises:
         InputError: No word to be read, no size, or as ``word_activations``; a number that the dtype cannot hold; a
             model that shows no weights, has somebody's hooks, or cannot be sent to the executor's workers.
@@ -239,6 +242,16 @@ def collect(
         LoadError: The folder's store is of another request, or damaged, or is not complete and was computed in another
             way; what differs, or the file, is named.
         OutputError: The folder cannot be written, holds something else, or another process collects into it.
+
+    Examples:
+        >>> from interp.model.sites import Site
+        >>> from interp.runs.collecting import collect
+        >>> from interp.tasks.passages import task_passages
+        >>> model = interp.load_model()
+        >>> task = interp.load_task("agreement", tokenizer=model.tokenizer, n=40)
+        >>> store = collect(model, task_passages(task), [Site("z", 2)], "store", data_hash=task.hash)
+        >>> store.missing()
+        []
     """
     if shard_bytes < 1:
         raise InputError(f"shard_bytes: expected a size, got {shard_bytes}; leave it out for {SHARD_BYTES:,}")

@@ -67,8 +67,16 @@ def task_passages(task: Task, at: At = "query") -> Iterator[Passage]:
         task: Its examples' relations say where.
         at: Where a head looks back from, ``query``, or the word that carries the features, ``related``.
 
+    Yields:
+        One passage for each example that has the word, for ``collect``.
+
     Raises:
         TaskError: No example has the word that is asked for.
+
+    Examples:
+        >>> from interp.tasks.passages import task_passages
+        >>> len(list(task_passages(interp.load_task("agreement", tokenizer=interp.load_model().tokenizer, n=4))))
+        8
     """
     found = 0
     examples = ((unit, encoded) for unit in task.units for encoded in unit.examples)

@@ -5,6 +5,12 @@ ids without a text, of ``Unit`` given to ``task_of_units``.
 
 Reference sets are never scored together with the units that they serve: pairs from a separate split serve all units
 (one that shares a row with a scored unit is left out), or the units serve each other in two halves.
+
+Examples:
+    >>> from interp.tasks.task import Unit, example_of_ids, task_of_units
+    >>> unit = Unit(example_of_ids([0, 5, 6], 7, 8), example_of_ids([0, 9, 6], 8, 7), cluster="5")
+    >>> len(task_of_units([unit], name="ids", description="Five, then seven.").examples)
+    2
 """
 
 import hashlib
@@ -32,8 +38,7 @@ class EncodedExample:
         prompt: Token ids of the prompt, special tokens in front included.
         right: Token ids of the right continuation (one token where the metric is ``logit_difference``).
         wrong: Token ids of the wrong continuation.
-        query: Position that looks back, or None where there is no relation. A word of several
-            tokens looks from its last one.
+        query: Position that looks back, of several tokens the last one's; None where there is no relation.
         related: Positions of the related word's tokens.
         distractors: Positions of each distractor's tokens, by its role.
         word_counterfactual: The first of the example's that the tokenizer carries; None for none.
@@ -88,12 +93,6 @@ class Unit:
         counterfactual: The encoded counterfactual, or None; as long as the item unless the task was asked for others.
         cluster: The lexical draw; see ``MinimalPair.cluster``.
         fold: Which of the task's reference sets serves this unit: the one that it is not in.
-
-    Examples:
-        >>> from interp.tasks.task import Unit, example_of_ids
-        >>> item, other = example_of_ids([0, 5, 6], 7, 8), example_of_ids([0, 9, 6], 8, 7)
-        >>> len(Unit(item, other, cluster="5").examples)
-        2
     """
 
     item: EncodedExample
@@ -126,9 +125,7 @@ class Task:
     Attributes:
         name: As given to ``load_task``.
         description: One sentence, for people.
-        metric: What the effects are measured on. ``logit_difference``: right minus wrong logit at the prompt's last
-            position. ``sentence_log_probability``: log-probability of the right minus the wrong continuation, summed
-            over its tokens (BLiMP's full-sentence method: what the two sentences share before they differ cancels).
+        metric: What the effects are measured on, as ``interp.interventions.metrics`` defines it, with its unit.
         query: Which position the relation looks from.
         units: What is measured.
         references: Sets of units that replacement values come from, never scored together with the units that they
@@ -136,10 +133,8 @@ class Task:
         dropped: Items left out, by requirement.
         coverage: Shares of the source in percent, by what is covered; empty where it has no meaning.
         hash: SHA-256 of the units' and references' text and token ids.
-        feature: The key of ``Example.features`` in which the related word decides the answer, such as ``number``: what
-            is probed for. None where there is no such feature.
-        from_text: Whether ``encode_task`` made the ids, so that a model's tokenizer must make the same ones of the
-            text. Ids of your own, such as random tokens, are taken as they are.
+        feature: The key of ``Example.features`` that the related word decides and probes read; None for none.
+        from_text: Whether ``encode_task`` made the ids: then a model's tokenizer must make the same ones of the text.
     """
 
     name: str
@@ -271,15 +266,7 @@ def task_of_units(
 
     Raises:
         TaskError: The name is empty, there is no such metric or query, there are no units, an answer has several
-            tokens, a relation does not look from where `query` says, some example does not have the feature, or every
-            reference is scored.
-
-    Examples:
-        >>> from interp.tasks.task import Unit, example_of_ids, task_of_units
-        >>> item, other = example_of_ids([0, 5, 6], 7, 8), example_of_ids([0, 9, 6], 8, 7)
-        >>> task = task_of_units([Unit(item, other, cluster="5")], name="ids", description="Five, then seven.")
-        >>> len(task.units)
-        1
+            tokens, a relation does not look from where `query` says, a feature is missing, or no reference is left.
     """
     if not (isinstance(name, str) and name.strip() and len(name.splitlines()) == 1):
         raise TaskError(f"name: expected a text in one line, got {name!r:.80}")
@@ -343,11 +330,6 @@ def example_of_ids(
 
     Raises:
         TaskError: Something is no id or no position of the row, or right and wrong are the same.
-
-    Examples:
-        >>> from interp.tasks.task import example_of_ids
-        >>> example_of_ids([0, 5, 6, 5], right=6, wrong=7, related=[2]).looking
-        3
     """
     ids, ends = _numbers("prompt", prompt), (_numbers("right", right), _numbers("wrong", wrong))
     if ends[0] == ends[1] or not all((ids, *ends)):

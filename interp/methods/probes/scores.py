@@ -77,7 +77,20 @@ def position_features(tokens: Int[np.ndarray, " example"]) -> Float[Tensor, "1 e
 
 @documented
 def untrained(model: Any, seed: int = 0) -> HookedTransformer | None:
-    """A model of the same shape with random weights; None where the shape is not known here."""
+    """A model of the same shape with random weights.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        seed: Of the weights.
+
+    Returns:
+        The model, on the same device and in the same dtype; None where the shape is not known here.
+
+    Examples:
+        >>> from interp.methods.probes.scores import untrained
+        >>> untrained(interp.load_model()).name
+        'untrained'
+    """
     config = shape_of(model)
     if config is None:
         return None

@@ -135,6 +135,15 @@ def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult
     Raises:
         InputError: The model has other layers or heads than the result, or no example is asked for.
         TaskError: The corpus cannot be read, or the tokenizer gives no offsets.
+
+    Examples:
+        >>> from interp.methods.relations.examples import relation_maps
+        >>> from interp.tasks import agreement
+        >>> from interp.tasks.generated_corpus import linked_documents
+        >>> model, corpus = interp.load_model(), list(linked_documents(agreement.pairs(40, seed=0)))
+        >>> maps = relation_maps(model, corpus, interp.attend(model, corpus, ["subject"]))
+        >>> maps["relation"].unique().tolist()
+        ['subject']
     """
     how, given = result.provenance, (model.cfg.n_layers, model.cfg.n_heads)
     if given != tuple(how["shape"]) or n_sentences < 1:

@@ -163,8 +163,16 @@ def configuration_and_tokenizer(
     Args:
         name_or_path: As of ``load_model``, but no module and no ``bridge:NAME``.
 
+    Returns:
+        The configuration, and the tokenizer or None.
+
     Raises:
         LoadError: As ``load_model``.
+
+    Examples:
+        >>> from interp.model.loading.load import configuration_and_tokenizer
+        >>> configuration_and_tokenizer("books")[0].n_layers
+        6
     """
     if isinstance(name_or_path, str) and name_or_path.startswith(bridge.BRIDGE):
         raise LoadError(

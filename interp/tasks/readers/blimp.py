@@ -70,9 +70,18 @@ def read_blimp(path: str | Path) -> Iterator[BlimpItem]:
     Args:
         path: A ``.jsonl`` file, or ``hub:NAME[:CONFIG[:SPLIT]]`` (``sources.py``).
 
+    Yields:
+        The items.
+
     Raises:
         TaskError: The file is missing, a folder, unreadable or empty, or a line of it (named) is
             not UTF-8, not JSON, lacks a key, or contradicts itself; likewise a data set of the hub and its rows.
+
+    Examples:
+        >>> from interp.tasks.readers.blimp import read_blimp
+        >>> items = read_blimp("anaphor_gender_agreement.jsonl")
+        >>> next(items).good  # doctest: +SKIP
+        "Katherine can't help herself."
     """
     if is_hub(path):
         return hub_items(str(path), _item)
