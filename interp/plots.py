@@ -1,10 +1,10 @@
 """What does a result look like? The table of contents of figures, one a kind of result.
 
-Each function takes what a public call returned and returns a ``matplotlib.figure.Figure``: nothing is shown, written or
-set for other figures, and ``figure.savefig("figure.png")`` keeps it. Estimates come with their 95 % intervals wherever
-there is one axis; colours that diverge are centred on 0 (or on the run that is changed) and reach as far above as
-below; what was not measured is hatched, never 0. Colours are safe for colour-blind readers, and whatever a colour tells
-of verdicts or series, a shape tells, too.
+Each function takes what a public call returned and returns a ``matplotlib.figure.Figure``: a notebook shows it, and
+``figure.savefig("figure.png")`` writes it. Nothing else is shown, written or set for other figures. Estimates come with
+their 95 % intervals wherever there is one axis; colours that diverge are centred on 0 (or on the run that is changed)
+and reach as far above as below; what was not measured is hatched, never 0. Colours are safe for colour-blind readers,
+and whatever a colour tells of verdicts or series, a shape tells, too.
 
 What a call returned, and its figures:
 
@@ -23,10 +23,6 @@ What a call returned, and its figures:
 - ``compare_replacements``: ``replacements``
 - ``self_repair``, ``erase``: ``self_repair``, ``erasure``
 - any frame with a number for each head: ``head_map``
-
-Returns:
-    Of every function: a ``matplotlib.figure.Figure``, which a notebook shows and ``.savefig(path)`` writes. Only
-    ``attention_words`` returns ``ShadedWords``, which a notebook shows as HTML.
 
 Raises:
     InputError: What is given is no result of the call that the list names, or has nothing to draw.

@@ -103,8 +103,8 @@ def residual_stream(
         attention_mask: With token ids: ``[batch pos]``, 1 for tokens, 0 for padding.
 
     Returns:
-        ``components`` ``[component batch pos d_model]``, in the units of the stream, which sum to ``total`` ``[batch
-        pos d_model]``; ``labels`` names them. ``summary()`` has one row per component.
+        ``components`` of shape ``[component batch pos d_model]`` that sum to ``total``, ``[batch pos d_model]``, in the
+        units of the stream; ``labels`` names them. ``summary()`` has one row per component.
 
     Raises:
         InputError: The prompts do not fit the model, the model normalises the stream itself, or a hook of the user's

@@ -155,10 +155,20 @@ def test_a_public_name_says_what_it_refuses(name):
     assert re.search("^Raises:$", getdoc(getattr(interp, name)), re.M)
 
 
+OF_OTHERS = {"ablate", "attend", "patch", "path_patch", "probe"}
+OF_OTHERS |= {"direct_logit_attribution", "fold_layer_norm", "residual_stream"}
+"""Public names behind which stands a method of others."""
+
+
+@pytest.mark.parametrize("name", sorted(OF_OTHERS))
+def test_a_method_of_others_says_whose_it_is(name):
+    assert re.search(r"^Source: .+ \(\d{4}\)", getdoc(getattr(interp, name)), re.M)
+
+
 def test_the_page_of_figures_says_what_every_one_returns():
     """Once, with an example: they differ in what they show."""
     text = getdoc(interp.plots)
-    assert re.search("^Returns:$", text, re.M)
+    assert "returns a ``matplotlib.figure.Figure``" in text
     assert ">>> " in text
     returned = {name: signature(getattr(interp.plots, name)).return_annotation for name in interp.plots.__all__}
     others = {name for name, each in returned.items() if getattr(each, "__name__", each) != "Figure"}
