@@ -3,6 +3,12 @@
 Every field is a keyword of the call (``interp.ablate(model, task, replacement="zero")``), an attribute of the object
 (``AblateOptions(replacement="zero")``), a part of a kept run's key, and an option of the command (``--replacement``),
 whose help is the field's line under ``Attributes``. Nothing here imports torch, so the command line can.
+
+Examples:
+    >>> from interp.options import AblateOptions
+    >>> asked = AblateOptions(replacement="zero", heads=[(2, 2)], n=24)
+    >>> interp.ablate(interp.load_model(), "agreement", asked).labels
+    ('layer', 'head')
 """
 
 from collections.abc import Sequence

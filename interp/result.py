@@ -19,6 +19,11 @@ class Result:
     Attributes:
         examples: One row per cell and example.
         provenance: How the numbers were made: model, data, options, versions, audit.
+
+    Examples:
+        >>> result = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24)
+        >>> len(result.examples), len(result.summary())
+        (48, 1)
     """
 
     examples: pd.DataFrame
@@ -48,7 +53,14 @@ class Result:
         return save(self, folder, command=command)
 
     def with_provenance(self, **how: Any) -> Self:
-        """The result, with more of how it was made."""
+        """The result, with more of how it was made.
+
+        Args:
+            **how: Added to the provenance.
+
+        Returns:
+            A copy.
+        """
         return replace(self, provenance={**self.provenance, **how})
 
     def _repr_html_(self) -> str:

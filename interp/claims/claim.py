@@ -121,7 +121,14 @@ class Claims:
         return cluster_bootstrap(self.values, seed=self.seed)
 
     def frame(self, kind: str) -> pd.DataFrame:
-        """One row per cell, in columns named after the `kind`: ``effect``, ``effect_low``, ``effect_p`` ..."""
+        """The tests as a table.
+
+        Args:
+            kind: What was tested, such as ``effect``.
+
+        Returns:
+            One row per cell, in columns named after the kind: ``effect``, ``effect_low``, ``effect_p`` ...
+        """
         found = [self.estimate, self.interval.low, self.interval.high, *(getattr(self, name) for name in _TESTED)]
         return pd.DataFrame(dict(zip(self.columns(kind), found, strict=True)), index=self.values.cells)
 
@@ -131,7 +138,14 @@ class Claims:
         return [kind, *(f"{kind}_{name}" for name in ("low", "high", *_TESTED))]
 
     def states(self, alpha: float) -> list[State]:
-        """What is shown of each cell at `alpha`: a rise, a drop, or that it does neither by the minimum."""
+        """What is shown of each cell.
+
+        Args:
+            alpha: The error rate, from 0 to 1.
+
+        Returns:
+            By cell ``rise``, ``drop``, ``none`` (it does neither by the minimum) or ``undecided``.
+        """
         shown, absent = self.p_adjusted <= alpha, self.p_absent <= alpha
         found = np.select([shown & (self.estimate > 0), shown, absent], ["rise", "drop", "none"], "undecided")
         return list(found)

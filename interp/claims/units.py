@@ -57,10 +57,15 @@ class UnitTable:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, column: str, by: Sequence[str] = ("layer", "head")) -> "UnitTable":
-        """Average `column` of a tidy frame over each unit's examples; NaN is left out.
+        """Average a column of a tidy frame over each unit's examples; NaN is left out.
 
-        The frame has one row per cell, named by the columns `by`, and example, with ``unit``, ``cluster``, ``template``
-        and, if known, ``layout``.
+        Args:
+            frame: One row per cell and example, with ``unit``, ``cluster``, ``template`` and, if known, ``layout``.
+            column: One of numbers.
+            by: The columns that name a cell.
+
+        Returns:
+            The table ``[unit cell]``, in the column's unit.
         """
         wide = frame.groupby([*by, "unit"], sort=True)[column].mean().unstack(list(by))
         labels = frame.drop_duplicates("unit").set_index("unit").loc[wide.index]

@@ -88,7 +88,14 @@ class SweepResult(Result):
         return pd.DataFrame(columns, index=effects.cells).reset_index()
 
     def table(self, column: str) -> UnitTable:
-        """A column of the examples by unit and cell."""
+        """A column of the examples by unit and cell.
+
+        Args:
+            column: One of numbers, such as ``effect``.
+
+        Returns:
+            A table ``[unit cell]``, for ``interp.claims.claim``.
+        """
         return UnitTable.from_frame(self.examples, column, by=self.labels)
 
     def runs(self) -> pd.DataFrame:

@@ -134,7 +134,15 @@ class HeadsReport(Result):
         return self.cells
 
     def save(self, folder: str | Path, *, command: str | None = None, cards: Mapping[str, str] | None = None) -> Path:
-        """As of ``Result``; `cards` are pages of heads by their names, which lie in the folder's ``cards``.
+        """Write the tables, the figures, a page (``report.html``) and a manifest into a folder.
+
+        Args:
+            folder: Made, with its parents, or replaced where it holds an older report and nothing else.
+            command: The command line that asked for the result, for the page and the manifest.
+            cards: Pages of heads by their names, which lie in the folder's ``cards``.
+
+        Returns:
+            The folder, as an absolute path.
 
         Raises:
             InputError: A card is of no head such as ``2.1``.

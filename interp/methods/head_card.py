@@ -102,7 +102,18 @@ class HeadCard(Result):
         return self.verdicts
 
     def save(self, folder: str | Path, *, command: str | None = None) -> Path:
-        """As of every result. In a folder of its own a card has no way back to a report."""
+        """Write the tables, the figures, a page (``report.html``) and a manifest into a folder of its own.
+
+        Args:
+            folder: Made, with its parents, or replaced where it holds an older report and nothing else.
+            command: The command line that asked for the result, for the page and the manifest.
+
+        Returns:
+            The folder, as an absolute path. Its page has no way back to a report.
+
+        Raises:
+            OutputError: The folder cannot be used.
+        """
         return Result.save(replace(self, back=""), folder, command=command)
 
     def __repr__(self) -> str:

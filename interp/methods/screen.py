@@ -94,6 +94,9 @@ class Screen(Result):
             sought: At most as many as are in the top; None for as many.
             confidence: How often the interval covers the truth.
 
+        Returns:
+            The share, from 0 to 1, with its interval.
+
         Raises:
             InputError: Fewer than one cell is sought, or more than the top has.
         """

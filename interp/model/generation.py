@@ -120,6 +120,9 @@ class GenerationMixin(TextMixin):
                 ``"input"``: what was given. Embeddings have no tokens: ``"str"`` and ``"tokens"`` are then what is new.
             options: The fields of ``GenerationOptions``: ``temperature``, ``top_k``, ``top_p``, ``seed``, ...
 
+        Returns:
+            What `return_type` says.
+
         Raises:
             InputError: A setting is out of range, a prompt leaves no room in the context, there is text and no
                 tokenizer, or the model is bidirectional.
@@ -154,6 +157,9 @@ class GenerationMixin(TextMixin):
             max_new_tokens: Tokens to write, at most.
             max_tokens_per_yield: At how many tokens of a row a piece is given out; those of the prompt count.
             options: As of ``generate``.
+
+        Returns:
+            An iterator of ids ``[batch new]``.
 
         Raises:
             InputError: As ``generate``.

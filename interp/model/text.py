@@ -124,6 +124,9 @@ class TextMixin:
                 in front.
             padding_side: Where shorter texts are padded.
 
+        Returns:
+            Ids ``[batch pos]``, and the mask of the same shape: True for tokens, False for padding.
+
         Raises:
             InputError: There is no tokenizer, no text, a text without a token, one that is no Unicode text, or one that
                 the tokenizer cannot encode; or no token to put in front, where one is asked for.
@@ -150,6 +153,14 @@ class TextMixin:
         On the right, padding needs no mask in a causal model; for padding on the left take
         ``tokenize``, whose mask the forward pass then needs.
 
+        Args:
+            input: One text or several.
+            prepend_bos: As of ``tokenize``.
+            **unused: Other options of TransformerLens' method; only what changes nothing here may be given.
+
+        Returns:
+            Ids ``[batch pos]``.
+
         Raises:
             InputError: As ``tokenize``; an option that this model does not have; or texts of different lengths for a
                 model that reads both sides, and so padding, too.
@@ -171,7 +182,17 @@ class TextMixin:
 
     @named_arguments
     def to_string(self, tokens: Ids | int) -> str | list[str]:
-        """The text of one row of tokens, or a list of texts for several; of no ids, raises ``InputError``."""
+        """The text of tokens, special tokens included.
+
+        Args:
+            tokens: One id, a row of ids, or rows ``[batch pos]``.
+
+        Returns:
+            One text; of several rows, a list of texts.
+
+        Raises:
+            InputError: There is no tokenizer, or these are no ids of its vocabulary.
+        """
         ids = self.to_ids(tokens, of_tokenizer=True)
         if ids.ndim > 2:
             raise InputError(f"to_string: expected ids of shape [batch pos], got {tuple(ids.shape)}")
@@ -183,7 +204,14 @@ class TextMixin:
 
     @named_arguments
     def to_str_tokens(self, input: str | Sequence[str] | Ids, prepend_bos: bool | None = None) -> list[Any]:
-        """The text of each token of one prompt, each with its leading space; of a list of texts, a list of these.
+        """The text of each token of one prompt, each with its leading space.
+
+        Args:
+            input: A prompt, as text or as ids; or a list of texts.
+            prepend_bos: Of text, as of ``tokenize``.
+
+        Returns:
+            One text for each token; of a list of texts, a list of such lists.
 
         Raises:
             InputError: There is no tokenizer, there are several rows of ids, or ids that the vocabulary does not have.
@@ -219,6 +247,9 @@ class TextMixin:
             mode: Which of several places is meant.
             prepend_bos: Of text, as of ``tokenize``.
 
+        Returns:
+            Its position.
+
         Raises:
             InputError: It does not stand there, is no single token, or there are several prompts.
         """
@@ -233,7 +264,17 @@ class TextMixin:
 
     @named_arguments
     def to_single_token(self, text: str) -> int:
-        """The id of a text that is exactly one token, such as ``" keys"``; of any other, raises ``InputError``."""
+        """The id of a text that is exactly one token.
+
+        Args:
+            text: Such as ``" keys"``, with its leading space.
+
+        Returns:
+            The id.
+
+        Raises:
+            InputError: The text is no token, or several.
+        """
         ids = self._encode(text, ((), ()))
         if len(ids) != 1:
             pieces = self._tokenizer().convert_ids_to_tokens(ids)
@@ -241,7 +282,14 @@ class TextMixin:
         return ids[0]
 
     def tokens_to_residual_directions(self, tokens: str | int | Int[Tensor, "*rows"]) -> Float[Tensor, "*rows d_model"]:
-        """The unembedding's columns for `tokens`: the directions that write their logits."""
+        """The unembedding's columns for `tokens`: the directions that write their logits.
+
+        Args:
+            tokens: A text of one token, an id, or a tensor of ids of any shape.
+
+        Returns:
+            ``[d_model]`` for one token; of a tensor, its shape and ``d_model`` behind.
+        """
         return self.unembed.W_U.T[self.to_ids(tokens)]
 
     def to_ids(self, tokens: object, *, of_tokenizer: bool = False) -> Int[Tensor, "*rows"]:

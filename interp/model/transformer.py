@@ -171,6 +171,10 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
             cache: Keys and values of earlier positions; `input` then holds the new tokens only.
             last_only: Compute the logits of the last position only, ``[batch 1 d_vocab]``; a loss takes all.
 
+        Returns:
+            Logits ``[batch pos d_vocab]``; a loss in nats, one number or ``[batch pos - 1]``; both; the stream ``[batch
+            pos d_model]`` with `stop_at_layer`; or None.
+
         Raises:
             InputError: More tokens than the context, ids outside the vocabulary, a mask or a cache that does not fit,
                 no such layer, a loss without a next token, or an unknown `return_type`.
@@ -231,6 +235,9 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
             attention_mask: 1 for tokens, 0 for padding; None for no padding.
             per_token: As ``loss_per_token`` of the forward pass.
 
+        Returns:
+            One number, or ``[batch pos - 1]``.
+
         Raises:
             InputError: The model is bidirectional, there is no next token, or shapes do not fit.
         """
@@ -273,9 +280,25 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         Without ``names_filter``, TransformerLens' default points are kept; the expensive ones
         (``hook_result``, the inputs split by head) only when named.
 
+        Args:
+            input: As of the forward pass.
+            *args: As of the forward pass.
+            remove_batch_dim: Whether activations of a single prompt lose their batch axis.
+            **kwargs: As of the forward pass; and ``names_filter``, which points are kept: a name, a list of names, or a
+                function of a name.
+
+        Returns:
+            What the forward pass returns, and the activations by the points' names, such as ``blocks.2.attn.hook_z``
+            ``[batch pos head d_head]`` or ``blocks.2.hook_resid_pre`` ``[batch pos d_model]``.
+
         Raises:
             HookError: ``names_filter`` matches no point, or names one that ``stop_at_layer`` leaves out.
             InputError: `remove_batch_dim` with more than one prompt.
+
+        Examples:
+            >>> _, cache = interp.load_model().run_with_cache("The keys to the cabinet")
+            >>> tuple(cache["blocks.2.attn.hook_z"].shape)
+            (1, 6, 4, 32)
         """
         if remove_batch_dim:
             how = {name: kwargs.pop(name) for name in ("prepend_bos", "padding_side") if name in kwargs}

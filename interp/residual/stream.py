@@ -98,7 +98,7 @@ def residual_stream(
     Source: Elhage et al. (2021), "A mathematical framework for transformer circuits".
 
     Args:
-        model: One of ours, with norms before attention and MLPs.
+        model: One of ours, whose stream is the sum of what was written to it.
         prompts: Texts (with what ``interp.special_tokens`` puts around them) or token ids ``[batch pos]``.
         attention_mask: With token ids: ``[batch pos]``, 1 for tokens, 0 for padding.
 

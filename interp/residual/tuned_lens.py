@@ -62,7 +62,17 @@ class TunedLens:
         return translated(x, self.W[depth], self.b[depth])
 
     def save(self, path: str | Path) -> Path:
-        """Write the lens to one safetensors file, with the hash of its model; raises OutputError where it cannot."""
+        """Write the lens to one safetensors file, with the hash of its model.
+
+        Args:
+            path: Of the file.
+
+        Returns:
+            The path.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
         tensors = {name: tensor.cpu().contiguous() for name, tensor in (("W", self.W), ("b", self.b))}
         hashes = {"model_hash": self.model_hash, "config_hash": str(self.config_hash)}
         try:
@@ -74,7 +84,14 @@ class TunedLens:
     @classmethod
     @ordinary_modes()
     def load(cls, path: str | Path, model: HookedTransformer) -> "TunedLens":
-        """The lens that ``save`` wrote to `path`, on the device of the `model` that it was trained on.
+        """The lens that ``save`` wrote.
+
+        Args:
+            path: Of the file.
+            model: The model that it was trained on.
+
+        Returns:
+            The lens, on the model's device.
 
         Raises:
             LoadError: The file is missing, damaged or no lens, or a lens of other weights or of another config.

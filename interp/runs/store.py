@@ -151,6 +151,9 @@ class ActivationStore:
             folder: As ``collect`` left it.
             verify: Read every byte, and compare it with the manifest.
 
+        Returns:
+            The store, for ``interp.probe``.
+
         Raises:
             LoadError: There is no store, an incomplete one, or a file of it is missing or damaged, which is named.
         """

@@ -50,6 +50,9 @@ class Span:
             text: Where it is looked for.
             which: Of several such words the first (0), the second (1), the last (-1); None where there is but one.
 
+        Returns:
+            The span of its characters.
+
         Raises:
             TaskError: It stands nowhere, not as often, or several times where `which` does not say which is meant.
         """
@@ -66,7 +69,14 @@ class Span:
         return cls(*found[which or 0].span())
 
     def of(self, text: str) -> str:
-        """The characters of `text` that this span covers."""
+        """The characters that this span covers.
+
+        Args:
+            text: The example's ``text``.
+
+        Returns:
+            These characters.
+        """
         return text[self.start : self.stop]
 
 

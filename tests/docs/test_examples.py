@@ -37,7 +37,15 @@ def public(modules):
 
 WITH_EXAMPLES = [path for path in sorted(HOME.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
 MODULES = [".".join(path.relative_to(HOME.parent).with_suffix("").parts) for path in WITH_EXAMPLES]
-SAID = {**public(MODULES), **{name: import_module(name) for name in MODULES}}
+NAMES = public(MODULES)
+METHODS = {
+    f"{name}.{own}": each
+    for name, value in NAMES.items()
+    if isclass(value)
+    for own, each in vars(value).items()
+    if isfunction(each)
+}
+SAID = {**NAMES, **METHODS, **{name: import_module(name) for name in MODULES}}
 EXAMPLES = {name: getdoc(value) for name, value in SAID.items() if ">>> " in (getdoc(value) or "")}
 
 

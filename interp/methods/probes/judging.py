@@ -74,13 +74,26 @@ class ProbeResult(Result):
         return self.cells.copy()
 
     def best(self, n: int = 1) -> pd.DataFrame:
-        """The first `n` cells: those that encode before others, then by their excess."""
+        """The cells at which the feature is read best: those that encode before others, then by their excess.
+
+        Args:
+            n: How many.
+
+        Returns:
+            Their rows of ``cells``.
+        """
         encodes = self.cells["verdict"] == "encodes"
         order = self.cells.assign(encodes=encodes).sort_values(["encodes", "excess"], ascending=False, kind="stable")
         return self.cells.loc[order.index[:n]]
 
     def at(self, site: str) -> "ProbeResult":
         """What was found at one of several sites; p and verdicts stay those of all.
+
+        Args:
+            site: One that was probed.
+
+        Returns:
+            The result of this site alone.
 
         Raises:
             InputError: Nothing was probed there.

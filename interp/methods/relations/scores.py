@@ -92,6 +92,9 @@ class RelationResult(Result):
             maps: Example sentences, as ``relation_maps`` gives them; None for those that the result has.
             command: The command line that asked for the result, for the page and the manifest.
 
+        Returns:
+            The folder, as an absolute path.
+
         Raises:
             OutputError: The folder cannot be used.
         """
