@@ -132,6 +132,30 @@ def test_what_a_page_names_is_there(page):
     assert not wrong_in(text) | linked
 
 
+def names_in(text):
+    """The dotted names in some text; one that begins with a dot has the parent of the full name before it."""
+    last = ""
+    for name in re.findall(r"`((?:interp|analyses|forerunners|recipes)?(?:\.\w+)+)`", text):
+        last = last.rpartition(".")[0] + name if name.startswith(".") else name
+        yield last
+
+
+def is_there(name):
+    try:
+        return resolved(name) is not None
+    except (ModuleNotFoundError, AttributeError):
+        return False
+
+
+def test_the_changelog_says_where_names_went():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    moved, gone = text[text.index("**Modules**") : text.index("\nFunctions that")].split("Gone are:")
+    rows = [row.split("|")[1:3] for row in moved.splitlines() if row.startswith("| `")]
+    assert len(rows) > 40
+    assert [name for _, new in rows for name in names_in(new) if not is_there(name)] == []
+    assert [name for old in (*(old for old, _ in rows), gone) for name in names_in(old) if is_there(name)] == []
+
+
 @pytest.mark.parametrize("module", sorted((ROOT / "interp").rglob("*.py")), ids=lambda path: path.stem)
 def test_what_a_docstring_names_is_there(module):
     assert not wrong_in(module.read_text())
