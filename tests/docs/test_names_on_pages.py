@@ -132,6 +132,19 @@ def test_what_a_page_names_is_there(page):
     assert not wrong_in(text) | linked
 
 
+def test_scripts_that_are_named_are_there():
+    """In backticks, by the end of their path, in any file; but those of TransformerLens' tests."""
+    files = [
+        file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".toml", ".ipynb")
+    ]
+    parts = [file.relative_to(ROOT).parts for file in files]
+    ends = {"/".join(each[n:]) for each in parts for n in range(len(each))}
+    named = re.compile(r"`(?:python )?(?!(?:unit|integration|acceptance)/)([\w/-]+\.py)\b")
+    found = {(str(file), name) for file in (*files, *PAGES) for name in named.findall(file.read_text())}
+    assert len(found) > 100
+    assert [each for each in found if each[1] not in ends and "NAME" not in each[1]] == []
+
+
 def names_in(text):
     """The dotted names in some text; one that begins with a dot has the parent of the full name before it."""
     last = ""
