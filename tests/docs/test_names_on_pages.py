@@ -13,6 +13,10 @@ from markdown_pages import FENCE
 from typer.core import TyperGroup
 
 from interp.cli import app
+from interp.interventions.intervention import WRITTEN
+from interp.methods.erasure.readings import SITES as ERASED
+from interp.model.loading.huggingface import FAMILIES
+from interp.model.sites import SITES
 
 pytestmark = pytest.mark.unchecked
 
@@ -143,6 +147,27 @@ def test_scripts_that_are_named_are_there():
     found = {(str(file), name) for file in (*files, *PAGES) for name in named.findall(file.read_text())}
     assert len(found) > 100
     assert [each for each in found if each[1] not in ends and "NAME" not in each[1]] == []
+
+
+def listed(path, pattern):
+    """The names in what a pattern finds in a file: those in backticks, or else between commas."""
+    found = re.search(pattern, (ROOT / path).read_text(), re.DOTALL)[1]
+    return re.findall(r"`(\w+)`", found) or re.split(r", | and ", found.replace(" (Pythia)", ""))
+
+
+def test_sites_and_families_are_listed_whole():
+    sites = listed("docs/explanation/residual-stream.md", r"## Sites\n.*?\|---\|\n(.*?)\n\n")
+    axes = {"batch", "pos", "head", "d_model", "d_head", "d_mlp", "W_O"}
+    assert set(sites) - axes == set(SITES)
+    assert sorted(listed("docs/how-to/patch.md", r"patch at (.*?)\. ")) == sorted(WRITTEN)
+    assert sorted(listed("interp/options.py", r"What is patched: (.*?)\.\n")) == sorted(WRITTEN)
+    assert sorted(listed("interp/options.py", r"site: (``z``, head by head.*?)\.\n")) == sorted(ERASED)
+    families = {family.name for family in FAMILIES.values()}
+    assert set(listed("docs/how-to/own-checkpoint.md", r"\n(GPT-2, .*?), from a folder")) == families
+    assert set(listed("docs/explanation/architectures.md", r"modules \| (.*?) \|")) == families
+    assert set(listed("interp/model/loading/load.py", r"``transformers`` \((.*?)\)")) == families
+    ten = listed("README.md", r"\*\*Ten families of models.\*\* Checkpoints of (.*?) are read")
+    assert set(ten) == families | {"nanoGPT", "minGPT", "llama2.c"} and len(ten) == 10
 
 
 def names_in(text):
