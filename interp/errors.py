@@ -1,6 +1,14 @@
 """The exceptions that bad input raises. Every message says what, expected, got and what to do.
 
 What a message quotes may come from a stranger's file: it is cut where it is long, and what is no Unicode is escaped.
+
+Examples:
+    >>> from interp.errors import InterpError
+    >>> try:
+    ...     interp.Span.find("dog", "The keys to the cabinet")
+    ... except InterpError as error:
+    ...     print(f"{type(error).__name__}: {error}")
+    TaskError: expected the word 'dog' in the text...
 """
 
 import re

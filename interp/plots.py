@@ -23,6 +23,17 @@ What a call returned, and its figures:
 - ``compare_replacements``: ``replacements``
 - ``self_repair``, ``erase``: ``self_repair``, ``erasure``
 - any frame with a number for each head: ``head_map``
+
+Returns:
+    Of every function: a ``matplotlib.figure.Figure``, which a notebook shows and ``.savefig(path)`` writes. Only
+    ``attention_words`` returns ``ShadedWords``, which a notebook shows as HTML.
+
+Raises:
+    InputError: What is given is no result of the call that the list names, or has nothing to draw.
+
+Examples:
+    >>> result = interp.ablate(interp.load_model(), "agreement", n=24)
+    >>> interp.plots.sweep(result).savefig("sweep.png")
 """
 
 from interp.report.attention import task_attention

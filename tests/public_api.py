@@ -1,10 +1,12 @@
 """What may whoever uses interp rely on? Every public name of the public modules, with its signature, as text.
 
 ``python tests/public_api.py > tests/public_api.txt`` writes it anew: so a change of a signature is seen in a review.
-The public modules are those that pyproject.toml has mypy check most strictly, and the model's.
+The public modules are those that pyproject.toml has mypy check most strictly, and the model's; of them, the names that
+pages of docs/reference show.
 """
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,17 @@ def public_modules() -> list[str]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["overrides"]
     (strictest,) = [each["module"] for each in settings if each.get("warn_return_any")]
     return sorted({*strictest, "interp.model.transformer"} - {"interp"})  # whose own base is untyped
+
+
+def reference() -> dict[str, list[str] | None]:
+    """By module, the names that the pages of docs/reference show of it; None for all that it defines."""
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    shown = r"^::: (\S+)$(?:\n    options:\n      members: (.+)$)?"
+    found = [each for page in pages for each in re.findall(shown, page.read_text(encoding="utf-8"), re.MULTILINE)]
+    return {
+        module: [name for name in re.findall(r"\w+", names) if name != "false"] if names else None
+        for module, names in found
+    }
 
 
 def public_api() -> list[str]:
@@ -38,10 +51,15 @@ def _body(module: str) -> list[ast.stmt]:
 
 
 def _of_module(module: str) -> Iterator[str]:
+    names = reference()[module]
     for node in _body(module):
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+            continue
+        if names is not None and node.name not in names:
+            continue
+        if isinstance(node, ast.FunctionDef):
             yield f"{module}.{node.name}{_signature(node)}"
-        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        else:
             yield f"{module}.{node.name}({', '.join(map(ast.unparse, node.bases))})"
             yield from (f"{module}.{node.name}.{line}" for line in _of_class(node))
 

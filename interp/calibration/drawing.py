@@ -40,14 +40,21 @@ CORRELATION = 0.95
 
 @dataclass(frozen=True)
 class Difficulty:
-    """What makes heads hard to find."""
+    """What makes heads hard to find.
 
-    n: int = UNITS  # units of a task
-    sharpness: float = 0.6  # of the planted heads' attention; 1 looks at hardly anything else
-    noise: float = 0.3  # what idle heads write to the answers, where a tracker writes 1
-    share: float = 1.0  # of a task's answer that a tracker writes; where it is below 1, another tracker writes the rest
-    # of the related word that a glancer reads, where it reads 1 of the attractors; where it is above 0, both tasks have
-    # one
+    Attributes:
+        n: Units of a task.
+        sharpness: Of the planted heads' attention, from 0; 1 looks at hardly anything else.
+        noise: What idle heads write to the answers, where a tracker writes 1.
+        share: Of a task's answer that a tracker writes; where it is below 1, another tracker writes the rest.
+        glance: Of the related word that a glancer reads, where it reads 1 of the attractors; where it is above 0, both
+            tasks have one.
+    """
+
+    n: int = UNITS
+    sharpness: float = 0.6
+    noise: float = 0.3
+    share: float = 1.0
     glance: float = 0.0
 
 
@@ -56,12 +63,19 @@ STANDARD = Difficulty()
 
 @dataclass(frozen=True)
 class Plan:
-    """A model to write, and the tasks that it is asked."""
+    """A model to write, and the tasks that it is asked.
 
-    shape: Shape  # of the model
-    heads: tuple[Planted, ...]  # those with a purpose
-    difficulty: Difficulty  # of finding them
-    seed: int  # of weights and tasks
+    Attributes:
+        shape: Of the model.
+        heads: Those with a purpose.
+        difficulty: Of finding them.
+        seed: Of weights and tasks.
+    """
+
+    shape: Shape
+    heads: tuple[Planted, ...]
+    difficulty: Difficulty
+    seed: int
 
     def model(self) -> HookedTransformer:
         """Write it."""
@@ -90,10 +104,26 @@ class Plan:
 
 @documented
 def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STANDARD, special: str = "") -> Plan:
-    """A plan at random; raises InputError for a shape that is too small.
+    """Draw a plan of a model whose heads are known, and which tasks it is asked.
 
-    A `special` plan is ``copied`` (a head reads the number at the attractors, to which an earlier one has copied it) or
-    ``group of 2``, ``3`` or ``4``: so many stand in for each other for agreement.
+    Args:
+        seed: Names the draw, of the plan as of its weights and tasks.
+        shape: Of the model; None for a random one.
+        difficulty: What makes its heads hard to find.
+        special: ``copied`` (a head reads the number at the attractors, to which an earlier one has copied it), or
+            ``group of 2``, ``3`` or ``4``: so many stand in for each other for agreement. Empty for neither.
+
+    Returns:
+        The plan: ``model()`` writes it, ``tasks()`` loads its tasks, and ``truth()`` has each head's right verdict.
+
+    Raises:
+        InputError: The shape is too small.
+
+    Examples:
+        >>> from interp.calibration.drawing import draw
+        >>> plan = draw(24)
+        >>> plan.truth()[1, 3, "agreement"]
+        ('tracker', 'tracks')
     """
     generator = np.random.default_rng(seed)
     chosen = shape or _shape(generator)

@@ -59,35 +59,61 @@ _TESTED = ("standard_error", "minimum", "p", "p_adjusted", "p_absent", "n_units"
 
 @dataclass(frozen=True)
 class Measured:
-    """One task's cells, and the minimum that they are tested against."""
+    """One task's cells, and the minimum that they are tested against.
 
-    values: Table  # effects, or excesses
-    # the smallest size that counts, not negative: a number, or one for every unit and cell, such as a share of the base
-    # run's metric
+    Attributes:
+        values: Effects, or excesses, in any unit.
+        minimum: The smallest size that counts, in the same unit and not negative: a number, or one for every unit and
+            cell, such as a share of the base run's metric.
+        counted: Whether values are differences of shares of right answers, between -1 and 1; with ``"greater"`` only.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from interp.claims.claim import Measured
+        >>> from interp.claims.units import UnitTable
+        >>> values = torch.tensor([[-2.0], [-1.0]]).numpy()
+        >>> table = UnitTable(values, clusters=["key", "cat"], strata=["simple"] * 2, cells=pd.Index(["2.2"]))
+        >>> Measured(table, minimum=0.5).counted
+        False
+    """
+
+    values: Table
     minimum: float | UnitTable = 0.0
-    # whether values are differences of shares of right answers, between -1 and 1; with ``"greater"`` only
     counted: bool = False
 
 
 @dataclass(frozen=True)
 class Claims:
-    """The tests of one task's cells; NaN where a cell was not measured or its standard error is not known."""
+    """The tests of one task's cells; NaN where a cell was not measured or its standard error is not known.
 
-    estimate: Cells  # the mean over templates of the template means
-    standard_error: Cells  # of the estimate, less the minimum: the larger, of the two sides
-    minimum: Cells  # the mean of the minimum
-    p: Cells  # of "the mean is no larger than the minimum" (two-sided: in size)
-    p_adjusted: Cells  # the same, corrected over the family; NaN where a cell is no hypothesis
-    # of "the mean is at least as large as the minimum" (two-sided: in size), corrected over the family; 1 without a
-    # minimum
+    Attributes:
+        estimate: The mean over templates of the template means; this and what follows is ``[cell]``.
+        standard_error: Of the estimate, less the minimum: the larger, of the two sides.
+        minimum: The mean of the minimum.
+        p: Of "the mean is no larger than the minimum" (two-sided: in size).
+        p_adjusted: The same, corrected over the family; NaN where a cell is no hypothesis.
+        p_absent: Of "the mean is at least as large as the minimum" (two-sided: in size), corrected over the family; 1
+            without a minimum.
+        n_units: Number of measured units.
+        n_clusters: Number of their clusters.
+        critical: The threshold that ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent
+            if that is more (where fewer cells are hypotheses), at the given alpha and in the first step: the same for
+            all cells.
+        values: What was tested.
+        seed: Of the draws.
+    """
+
+    estimate: Cells
+    standard_error: Cells
+    minimum: Cells
+    p: Cells
+    p_adjusted: Cells
     p_absent: Cells
-    n_units: np.ndarray  # number of measured units
-    n_clusters: np.ndarray  # number of their clusters
-    # the threshold that ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent if that is
-    # more (where fewer cells are hypotheses), at the given alpha and in the first step: the same for all cells
+    n_units: np.ndarray
+    n_clusters: np.ndarray
     critical: Cells
-    values: Table  # what was tested
-    seed: int  # of the draws
+    values: Table
+    seed: int
 
     @cached_property
     def interval(self) -> Intervals:
@@ -124,6 +150,9 @@ def claim(
 ) -> list[Claims]:
     """Test every cell against its minimum, one family over all tasks; one result a task, in order.
 
+    Source: Romano & Wolf (2005), "Exact and approximate stepdown methods for multiple hypothesis testing"; Schuirmann
+    (1987) on two one-sided tests.
+
     Args:
         measured: One per task.
         alternative: ``"greater"`` tests only for means above the minimum, and calls absent what is below it.
@@ -134,8 +163,20 @@ def claim(
         resamples: Number of bootstrap samples.
         seed: Of the draws.
 
+    Returns:
+        One ``Claims`` for each task, whose arrays are ``[cell]``; estimates are in the values' unit.
+
     Raises:
         InputError: A minimum is below 0, or no number.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from interp.claims.claim import Measured, claim
+        >>> from interp.claims.units import UnitTable
+        >>> values = torch.linspace(-3, -2, 40)[:, None].numpy()
+        >>> table = UnitTable(values, [f"noun {i}" for i in range(40)], ["simple"] * 40, pd.Index(["2.2"]))
+        >>> str(claim([Measured(table, minimum=0.5)], resamples=500)[0].states(alpha=0.05)[0])
+        'drop'
     """
     sides = [_Sides.of(each, alternative) for each in measured]
     least = [each.least_p for each in sides]

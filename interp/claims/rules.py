@@ -158,9 +158,19 @@ def joint_state(resample: EffectState, mean: EffectState) -> EffectState:
 def required_units(
     standard_error: float, n_units: int, minimum: float, *, critical: float, power: float = 0.8
 ) -> float:
-    """Units that decide a cell, with this `power`, whose effect is none, or twice the minimum; NaN if that is unknown.
+    """Units that decide a cell whose effect is none, or twice the minimum.
 
-    `standard_error` is that of the mean over the present units, less the minimum, `critical` as in ``Claims``.
+    Source: Cohen (1988), "Statistical power analysis for the behavioral sciences", chapter 2.
+
+    Args:
+        standard_error: Of the mean over the present units, less the minimum; in the unit of the effect.
+        n_units: How many units there are at present.
+        minimum: The smallest effect that counts, in the same unit.
+        critical: How many standard errors the test asks for, as in ``Claims``.
+        power: The chance that so many units decide the cell.
+
+    Returns:
+        A whole number of units; NaN where none is known.
 
     Examples:
         >>> from interp.claims.rules import required_units

@@ -24,15 +24,28 @@ from interp.errors import InputError
 class UnitTable:
     """One value per unit and cell.
 
+    Attributes:
+        values: ``[unit cell]``, in any unit; NaN where a unit was not measured.
+        clusters: Each unit's lexical draw.
+        strata: Each unit's template.
+        cells: Labels of the columns, for example ``(layer, head)``.
+        layouts: Where each unit's words stand; empty if that is not known.
+
     Raises:
         InputError: The parts differ in length.
+
+    Examples:
+        >>> from interp.claims.units import UnitTable
+        >>> result = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24)
+        >>> UnitTable.from_frame(result.examples, "effect").values.shape
+        (24, 1)
     """
 
-    values: Float[np.ndarray, "unit cell"]  # naN where a unit was not measured
-    clusters: Sequence[str]  # each unit's lexical draw
-    strata: Sequence[str]  # each unit's template
-    cells: pd.Index  # labels of the columns, for example ``(layer, head)``
-    layouts: Sequence[str] = ()  # where each unit's words stand; empty if that is not known
+    values: Float[np.ndarray, "unit cell"]
+    clusters: Sequence[str]
+    strata: Sequence[str]
+    cells: pd.Index
+    layouts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         expected = (len(self.clusters), len(self.cells))
@@ -80,11 +93,17 @@ class UnitTable:
 
 @dataclass(frozen=True)
 class ClusterTable:
-    """Sums by cluster, for callers that add units up as they come; there is one stratum."""
+    """Sums by cluster, for callers that add units up as they come; there is one stratum.
 
-    sums: Float[np.ndarray, "cluster cell"]  # of the values of a cluster's units
-    counts: Float[np.ndarray, "cluster cell"]  # number of these units; 0 where a cluster was not measured
-    cells: pd.Index  # labels of the columns
+    Attributes:
+        sums: ``[cluster cell]``, of the values of a cluster's units.
+        counts: ``[cluster cell]``, the number of these units; 0 where a cluster was not measured.
+        cells: Labels of the columns.
+    """
+
+    sums: Float[np.ndarray, "cluster cell"]
+    counts: Float[np.ndarray, "cluster cell"]
+    cells: pd.Index
 
     @property
     def n_units(self) -> np.ndarray:

@@ -92,6 +92,14 @@ class Ray:
         address: Of the cluster, such as ``"auto"``; None for a new one on this machine, unless this process has
             called ``ray.init``.
         gpus: Of every worker; a share lets several use one. None for none.
+
+    Raises:
+        InputError: `n` is no whole number of at least 1.
+
+    Examples:
+        >>> from interp.cluster.ray import Ray
+        >>> run = interp.Run("runs", executor=Ray(8, gpus=0.5))
+        >>> result = interp.heads(interp.load_model(), run=run)  # doctest: +SKIP
     """
 
     n: int

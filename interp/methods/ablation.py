@@ -205,6 +205,12 @@ def ablate(
 ) -> SweepResult:
     """Ablate components one at a time, or sets of heads together, at all positions.
 
+    An effect is the metric with the component replaced minus the metric without: in logits for ``logit_difference``,
+    in nats for log-probabilities. A drop is negative.
+
+    Source: Michel, Levy & Neubig (2019), "Are sixteen heads really better than one?"; Wang et al. (2022),
+    "Interpretability in the wild" (means); Chan et al. (2022), "Causal scrubbing" (resampling).
+
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.

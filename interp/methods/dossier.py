@@ -177,6 +177,11 @@ def heads(
             nothing.
         fields: Fields of the options, by name.
 
+    Returns:
+        ``summary()`` has one row per layer, head and task: each kind of evidence with its interval and p, and the
+        verdict. Attention is a share of all attention; an effect is in the units of the task's metric, such as logits.
+        ``save(folder)`` writes the page, and a notebook shows what was found.
+
     Raises:
         InputError: No task, one twice, thresholds out of range, one head to ablate together, no task that the model can
             carry, a file of claims with an unknown head, task or key, or with a claim on a task that is left out, a

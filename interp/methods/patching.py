@@ -105,6 +105,12 @@ def patch(
 ) -> PatchResult:
     """Patch activations between the two examples of every unit.
 
+    ``effect`` is in the units of the metric, such as logits. ``normalised`` has no unit: it is 0 where the metric is
+    that of the corrupted run, and 1 where it is that of the clean run.
+
+    Source: Vig et al. (2020), "Investigating gender bias in language models using causal mediation analysis"; Meng et
+    al. (2022), "Locating and editing factual associations in GPT".
+
     Args:
         model: Follows TransformerLens' protocol; our own runs several times faster, as does a bridge that we know.
         task: A task, or the name of one.

@@ -188,6 +188,9 @@ def path_patch(
 ) -> PatchResult:
     """Patch along paths, one after the other or all at once.
 
+    Source: Wang et al. (2022), "Interpretability in the wild", appendix B; Goldowsky-Dill et al. (2023), "Localizing
+    model behavior with path patching".
+
     Of a single receiver, without MLPs between, recomputed and frozen MLPs are the same. Where paths are patched
     together, each of several receivers reads what it reads in the frozen pass of its own paths' senders, whatever the
     others do to it (Wang et al. 2022); with frozen MLPs, an edge's change comes on top of what earlier receivers have

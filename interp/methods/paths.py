@@ -113,7 +113,23 @@ def mlp_nodes(model: Any) -> list[Node]:
 
 @named_arguments
 def paths_to(model: Any, receiver: str) -> list[list[str]]:
-    """The direct paths to `receiver`, from the embeddings and every head and MLP that writes before it reads."""
+    """The direct paths to `receiver`, from the embeddings and every head and MLP that writes before it reads.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        receiver: A node that reads, such as ``2.3.q``, ``mlp.2`` or ``logits``.
+
+    Returns:
+        One path ``[sender, receiver]`` for each sender, in the order of the model, for ``interp.path_patch``.
+
+    Raises:
+        InputError: The model has no such node.
+
+    Examples:
+        >>> from interp.methods.paths import paths_to
+        >>> paths_to(interp.load_model(), "1.0.q")[:2]
+        [['embed', '1.0.q'], ['0.0', '1.0.q']]
+    """
     if not isinstance(receiver, str):
         raise InputError(
             f"receiver: expected one node, such as '1.2.q', got {receiver!r:.80}; add up the lists of several"
@@ -125,7 +141,18 @@ def paths_to(model: Any, receiver: str) -> list[list[str]]:
 
 @named_arguments
 def paths_from(model: Any, sender: str) -> list[list[str]]:
-    """The direct paths from `sender`, to everything that reads after it writes."""
+    """The direct paths from `sender`, to everything that reads after it writes.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        sender: A node that writes, such as ``1.3``, ``mlp.1`` or ``embed``.
+
+    Returns:
+        One path ``[sender, receiver]`` for each receiver, in the order of the model, for ``interp.path_patch``.
+
+    Raises:
+        InputError: The model has no such node.
+    """
     heads = [
         f"{head_name(each)}.{reads}"
         for each, reads in product(check_heads(model, None), "qkv")

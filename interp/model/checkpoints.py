@@ -39,7 +39,19 @@ REMEMBERED: dict[type[torch.optim.Optimizer], dict[str, bool]] = {
 
 
 def checkpoints(folder: str | Path) -> dict[int, Path]:
-    """The checkpoints in a folder, by the number of steps made, in order."""
+    """The checkpoints in a folder, by the number of steps made, in order.
+
+    Args:
+        folder: That which ``train`` was given; one that is missing holds none.
+
+    Returns:
+        The folder of each, which ``interp.load_model`` reads, by the number of steps.
+
+    Examples:
+        >>> from interp.model.checkpoints import checkpoints
+        >>> checkpoints("empty")
+        {}
+    """
     named = ((NAME.fullmatch(path.name), path) for path in Path(folder).glob("step-*"))
     found = {int(match[1]): path for match, path in named if match and (path / SETTINGS).is_file()}
     return dict(sorted(found.items()))

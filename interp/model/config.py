@@ -68,6 +68,11 @@ class TransformerConfig:
 
     Raises:
         ConfigError: A value describes no model, or two that exclude each other.
+
+    Examples:
+        >>> from interp.model.config import TransformerConfig
+        >>> TransformerConfig(n_layers=1, n_heads=2, d_model=8, d_head=4, d_mlp=16, d_vocab=10, n_ctx=5).kv_heads
+        2
     """
 
     n_layers: int

@@ -29,8 +29,16 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
     A tied unembedding becomes a weight of its own; a model that lacks some biases gets all of them, where a norm's
     has to go somewhere.
 
+    Source: Elhage et al. (2021), "A mathematical framework for transformer circuits".
+
+    Args:
+        model: One of ours; it stays as it is.
+
+    Returns:
+        A copy on the same device and in the same dtype, with the same logits up to rounding.
+
     Raises:
-        InputError: The norms stand behind the additions, where the stream itself reads them.
+        InputError: The model is not ours, or its norms stand behind the additions, where the stream itself reads them.
 
     Examples:
         >>> folded = interp.fold_layer_norm(interp.load_model())
@@ -62,8 +70,23 @@ def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
 
     Sinusoidal positions become learned ones, whose table is centred.
 
+    Source: Elhage et al. (2021), "A mathematical framework for transformer circuits".
+
+    Args:
+        model: One of ours, with LayerNorm; it stays as it is.
+
+    Returns:
+        A copy on the same device and in the same dtype, with the same logits up to rounding.
+
     Raises:
-        InputError: The stream's mean is read: by RMSNorm, or where there is no norm, or by norms behind the additions.
+        InputError: The stream's mean is read: by RMSNorm, or where there is no norm, or by norms behind the additions;
+            or the model is not ours.
+
+    Examples:
+        >>> from interp.model.folding import center_writing_weights
+        >>> centred = center_writing_weights(interp.load_model())
+        >>> bool(centred.W_E.mean(-1).abs().max() < 1e-6)
+        True
     """
     _require_pre_norm(model, "center_writing_weights")
     if model.config.normalization != "LN" or model.config.embed_norm:

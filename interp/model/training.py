@@ -56,6 +56,11 @@ class TrainingConfig:
 
     Raises:
         ConfigError: A value is out of range.
+
+    Examples:
+        >>> from interp.model.training import TrainingConfig
+        >>> TrainingConfig(steps=2_000, batch_size=32).optimizer
+        'muon'
     """
 
     steps: int
@@ -104,7 +109,15 @@ def packed_rows(documents: Iterable[list[int]], *, bos: int | None, n_ctx: int) 
         documents: Token ids of each, without special tokens.
         bos: What a document begins with; None for nothing, as of a tokenizer that names none: then documents simply
             follow each other, and one that is to end with a token of its own has it in its ids.
-        n_ctx: How long a row is.
+        n_ctx: How long a row is, in tokens.
+
+    Yields:
+        Rows ``[n_ctx]``; a last one that is not full is left out.
+
+    Examples:
+        >>> from interp.model.training import packed_rows
+        >>> list(packed_rows([[5, 6], [7], [8, 9]], bos=0, n_ctx=4))
+        [[0, 5, 6, 0]]
     """
     before = [] if bos is None else [bos]
     row: list[int] = []
@@ -128,6 +141,8 @@ def train(
 ) -> LossCurve:
     """Train `model` in place on token rows.
 
+    Source: Jordan et al. (2024), "Muon"; Loshchilov & Hutter (2019), "Decoupled weight decay regularization".
+
     Args:
         model: A ``HookedTransformer``, or any model whose ``model(tokens, return_type="loss")`` is the mean loss. Left
             in evaluation mode.
@@ -142,11 +157,22 @@ def train(
             checkpoint of other material is one of another training.
         progress: Called every ``log_every`` steps with the step and the mean loss since the last call.
 
+    Returns:
+        The loss of every step, and that of the held-out rows, in nats for each token.
+
     Raises:
         InputError: There are fewer rows than the steps need, the loss is no longer a finite number, or there is a
             folder and the model is no transformer.
         LoadError: The folder holds another training, or a damaged checkpoint.
         OutputError: The folder cannot be written to.
+
+    Examples:
+        >>> from interp.model.config import TransformerConfig
+        >>> from interp.model.training import TrainingConfig, train
+        >>> shape = TransformerConfig(n_layers=1, n_heads=2, d_model=8, d_head=4, d_mlp=16, d_vocab=10, n_ctx=5)
+        >>> curve = train(interp.HookedTransformer(shape), [[1, 2, 3, 4, 5]] * 8, TrainingConfig(steps=4, batch_size=2))
+        >>> len(curve.train)
+        4
     """
     run = _Run(model, config, None if folder is None else Path(folder), held_out, material or {})
     stream = islice(iter(rows), len(run.curve.train) * config.batch_size, None)

@@ -72,6 +72,11 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         tokenizer: A fast tokenizer, or None.
         name: Where the model came from, for reports.
 
+    Raises:
+        InputError: It is called with text, tokens or a mask that it cannot carry, or with an argument that it does not
+            know.
+        HookError: A hook's name matches no point, or a hook returns another shape, dtype or device.
+
     Examples:
         >>> from interp.model.config import TransformerConfig
         >>> config = TransformerConfig(n_layers=1, n_heads=2, d_model=8, d_head=4, d_mlp=16, d_vocab=10, n_ctx=5)

@@ -54,7 +54,20 @@ class TaskSummary:
 
 
 def summarise(report: Any) -> tuple[TaskSummary, ...]:
-    """Put every task's verdicts into sentences, in the order of ``report.tasks``."""
+    """Put every task's verdicts into sentences, in the order of ``report.tasks``.
+
+    Args:
+        report: What ``interp.heads`` returned.
+
+    Returns:
+        One ``TaskSummary`` for each task.
+
+    Examples:
+        >>> from interp.report.heads_sentences import summarise
+        >>> report = interp.heads(interp.load_model(), ["agreement"], n=40, probes=False, max_group=0)
+        >>> [each.task for each in summarise(report)]
+        ['agreement']
+    """
     report = with_shown_names(report)
     return tuple(_summary(task, rows_of(report.summary(), task)) for _, task in report.tasks.iterrows())
 

@@ -102,6 +102,9 @@ def copying_scores(model: HookedTransformer) -> CircuitReading:
     et al. 2021, "copying"). Of the ``d_vocab`` eigenvalues all but ``d_head`` are zero, and these are computed from a
     ``[d_head d_head]`` product.
 
+    Args:
+        model: One of ours.
+
     Returns:
         One row a head: ``layer``, ``head``, ``copying``: 1 where the head copies whatever it attends to, -1 where it
         makes it less likely, NaN where it writes nothing.

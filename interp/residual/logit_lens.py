@@ -79,6 +79,8 @@ def logit_lens(
 
     The logits of one boundary are held at a time.
 
+    Source: nostalgebraist (2020), "interpreting GPT: the logit lens".
+
     Args:
         model: The model. Hooks on the stream, the last norm and the unembedding are seen.
         prompts: Texts (with what ``interp.special_tokens`` puts around them) or token ids.
@@ -87,6 +89,9 @@ def logit_lens(
         translate: From a boundary's stream and depth to the stream that is read, such as a ``TunedLens``. The last
             boundary is never translated.
         top: How many likely next tokens are listed.
+
+    Returns:
+        One row per boundary, prompt and token in ``examples``, with what is likely there in nats.
 
     Raises:
         InputError: The prompts do not fit the model, `answer` or `top` is none, or the logits are no numbers.

@@ -95,10 +95,16 @@ def residual_stream(
 ) -> ResidualStream:
     """Run `prompts` and take the final residual stream apart into everything that wrote to it.
 
+    Source: Elhage et al. (2021), "A mathematical framework for transformer circuits".
+
     Args:
-        model: The model.
-        prompts: Texts (with what ``interp.special_tokens`` puts around them) or token ids.
-        attention_mask: With token ids: 1 for tokens, 0 for padding.
+        model: One of ours, with norms before attention and MLPs.
+        prompts: Texts (with what ``interp.special_tokens`` puts around them) or token ids ``[batch pos]``.
+        attention_mask: With token ids: ``[batch pos]``, 1 for tokens, 0 for padding.
+
+    Returns:
+        ``components`` ``[component batch pos d_model]``, in the units of the stream, which sum to ``total`` ``[batch
+        pos d_model]``; ``labels`` names them. ``summary()`` has one row per component.
 
     Raises:
         InputError: The prompts do not fit the model, the model normalises the stream itself, or a hook of the user's
@@ -222,12 +228,21 @@ def direct_logit_attribution(
 ) -> LogitAttribution:
     """What each component writes to a token's logit, or to the difference of two tokens' logits.
 
+    The last norm divides every component by the scale that it measured on the whole stream, so the shares add up.
+
+    Source: Elhage et al. (2021), "A mathematical framework for transformer circuits"; nostalgebraist (2020),
+    "interpreting GPT: the logit lens".
+
     Args:
         model: The model that `stream` was taken from. A hook on ``ln_final`` is not seen: its weights are read.
         stream: From ``residual_stream``.
-        right: The token, one for all prompts or one each.
-        wrong: Attribute ``logit(right) - logit(wrong)`` instead.
+        right: The token, as a text or an id: one for all prompts, or ids ``[batch]``.
+        wrong: A token in the same form, to attribute ``logit(right) - logit(wrong)``; None for ``logit(right)``.
         pos: The position whose prediction is attributed; -1 is each prompt's last real token.
+
+    Returns:
+        One row per component and prompt, in logits. A prompt's rows sum to its logit, or to the difference.
+        ``summary()`` has one row per component, averaged over the prompts.
 
     Raises:
         InputError: `pos` lies outside a prompt, a prompt is all padding, or `right` or `wrong` are no ids, one or

@@ -64,6 +64,14 @@ class Processes:
 
     Attributes:
         n: How many. Where the work is on a GPU and there are several, each process has one of them in turn.
+
+    Raises:
+        InputError: `n` is no whole number of at least 1.
+
+    Examples:
+        >>> from interp.runs.executors import Processes
+        >>> interp.Run("runs", executor=Processes(2)).executor
+        Processes(n=2)
     """
 
     n: int

@@ -51,6 +51,11 @@ class Run:
         about: Notes that are kept with it, such as the command line.
         generation: Of the fresh answer that this is a part of; 0 for none.
 
+    Raises:
+        OutputError: A call that is given it cannot write to the folder, or another process holds the same answer.
+        LoadError: Another version of this program wrote the answer.
+        InputError: What is asked cannot be hashed, so that no key could tell it from another.
+
     Examples:
         >>> first = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24, run=interp.Run("runs"))
         >>> again = interp.ablate(interp.load_model(), "agreement", heads=[(2, 2)], n=24, run=interp.Run("runs"))

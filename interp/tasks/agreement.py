@@ -129,12 +129,23 @@ DISTRACTORS = {
 
 
 def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
+    """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
+
+    Yields:
+        The pairs, for ``interp.encode_task``.
+
+    Raises:
+        TaskError: `n` is below 1.
+
+    Examples:
+        >>> from interp.tasks import agreement
+        >>> len(list(agreement.pairs(4, seed=0)))
+        4
     """
     frames = dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("agreement", n, seed=seed, split=split, frames=frames):

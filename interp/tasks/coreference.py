@@ -159,12 +159,23 @@ STRUCTURES = tuple(FRAMES)
 
 
 def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
+    """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of people, or of one person and a verb, they use.
+
+    Yields:
+        The pairs, for ``interp.encode_task``.
+
+    Raises:
+        TaskError: `n` is below 1.
+
+    Examples:
+        >>> from interp.tasks import coreference
+        >>> len(list(coreference.pairs(4, seed=0)))
+        4
     """
     couples = Couples[Person](split)
     for plan in schedule("coreference", n, seed=seed, split=split, frames=FRAMES, others="somebody else"):

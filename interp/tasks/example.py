@@ -25,6 +25,13 @@ GENDERS: dict[str, Gender] = {
 class Span:
     """Half-open range of characters ``[start, stop)`` of an example's ``text``.
 
+    Attributes:
+        start: The first character, counted from 0.
+        stop: The character behind the last one.
+
+    Raises:
+        TaskError: ``Span.find`` finds the word nowhere, or several times.
+
     Examples:
         >>> interp.Span.find("keys", "The keys to the cabinet")
         Span(start=4, stop=8)

@@ -31,6 +31,16 @@ def linked_documents(pairs: Iterable[MinimalPair]) -> Iterator[Document]:
 
     Args:
         pairs: As a generated task draws them, for example ``interp.tasks.agreement.pairs(400, seed=0)``.
+
+    Yields:
+        One document for each cluster, which ``interp.attend`` and ``interp.probe`` read.
+
+    Examples:
+        >>> from interp.tasks import agreement
+        >>> from interp.tasks.generated_corpus import linked_documents
+        >>> corpus = list(linked_documents(agreement.pairs(40, seed=0)))
+        >>> sum(len(document.sentences) for document in corpus)
+        80
     """
     clusters: dict[str, list[Example]] = defaultdict(list)
     for pair in pairs:

@@ -124,12 +124,23 @@ STRUCTURES = tuple(FRAMES)
 
 
 def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
+    """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of neighbours they use.
+
+    Yields:
+        The pairs, for ``interp.encode_task``.
+
+    Raises:
+        TaskError: `n` is below 1.
+
+    Examples:
+        >>> from interp.tasks import induction
+        >>> len(list(induction.pairs(4, seed=0)))
+        4
     """
     for plan in schedule("induction", n, seed=seed, split=split, frames=FRAMES, others="new word"):
         drawn = draw_within(split, partial(propose, plan.dice, **plan.options, used=plan.said))

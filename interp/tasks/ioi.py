@@ -127,12 +127,23 @@ FRAMES = (
 
 
 def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn; `n` below 1 raises ``TaskError``.
+    """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of names they use.
+
+    Yields:
+        The pairs, for ``interp.encode_task``.
+
+    Raises:
+        TaskError: `n` is below 1.
+
+    Examples:
+        >>> from interp.tasks import ioi
+        >>> len(list(ioi.pairs(4, seed=0)))
+        4
     """
     couples, frames = Couples[Name](split), dict.fromkeys(STRUCTURES, FRAMES)
     for plan in schedule("ioi", n, seed=seed, split=split, frames=frames, others="third person"):

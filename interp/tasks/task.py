@@ -88,6 +88,12 @@ class Unit:
         counterfactual: The encoded counterfactual, or None; as long as the item unless the task was asked for others.
         cluster: The lexical draw; see ``MinimalPair.cluster``.
         fold: Which of the task's reference sets serves this unit: the one that it is not in.
+
+    Examples:
+        >>> from interp.tasks.task import Unit, example_of_ids
+        >>> item, other = example_of_ids([0, 5, 6], 7, 8), example_of_ids([0, 9, 6], 8, 7)
+        >>> len(Unit(item, other, cluster="5").examples)
+        2
     """
 
     item: EncodedExample
@@ -260,10 +266,20 @@ def task_of_units(
         coverage: Shares of the source in percent, handed on to the task.
         from_text: Whether a tokenizer made the ids of the examples' text, and a model's must make the same ones.
 
+    Returns:
+        The task, which every method takes.
+
     Raises:
         TaskError: The name is empty, there is no such metric or query, there are no units, an answer has several
             tokens, a relation does not look from where `query` says, some example does not have the feature, or every
             reference is scored.
+
+    Examples:
+        >>> from interp.tasks.task import Unit, example_of_ids, task_of_units
+        >>> item, other = example_of_ids([0, 5, 6], 7, 8), example_of_ids([0, 9, 6], 8, 7)
+        >>> task = task_of_units([Unit(item, other, cluster="5")], name="ids", description="Five, then seven.")
+        >>> len(task.units)
+        1
     """
     if not (isinstance(name, str) and name.strip() and len(name.splitlines()) == 1):
         raise TaskError(f"name: expected a text in one line, got {name!r:.80}")
@@ -322,8 +338,16 @@ def example_of_ids(
         features: Labels for probes.
         n_before: Special tokens in front.
 
+    Returns:
+        The example, for a ``Unit``.
+
     Raises:
         TaskError: Something is no id or no position of the row, or right and wrong are the same.
+
+    Examples:
+        >>> from interp.tasks.task import example_of_ids
+        >>> example_of_ids([0, 5, 6, 5], right=6, wrong=7, related=[2]).looking
+        3
     """
     ids, ends = _numbers("prompt", prompt), (_numbers("right", right), _numbers("wrong", wrong))
     if ends[0] == ends[1] or not all((ids, *ends)):

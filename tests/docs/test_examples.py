@@ -1,14 +1,20 @@
-"""Every example of a docstring runs and prints what stands below it; every public name has one."""
+"""Every example of a docstring runs and prints what stands below it; every name that a user imports has one."""
 
+import ast
 import doctest
+import json
+import re
 from functools import cache
 from importlib import import_module
-from inspect import getdoc, isfunction, signature
+from inspect import getdoc, isclass, isfunction, ismodule, signature
 from pathlib import Path
+from typing import Self
 
 import pytest
 import torch
-from test_documentation import documented
+from markdown_pages import blocks
+from public_api import reference
+from test_documentation import DOCS, PAGES, ROOT, documented
 
 import interp
 
@@ -31,7 +37,8 @@ def public(modules):
 
 WITH_EXAMPLES = [path for path in sorted(HOME.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
 MODULES = [".".join(path.relative_to(HOME.parent).with_suffix("").parts) for path in WITH_EXAMPLES]
-EXAMPLES = {name: getdoc(value) for name, value in public(MODULES).items() if ">>> " in (getdoc(value) or "")}
+SAID = {**public(MODULES), **{name: import_module(name) for name in MODULES}}
+EXAMPLES = {name: getdoc(value) for name, value in SAID.items() if ">>> " in (getdoc(value) or "")}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -53,3 +60,100 @@ def test_every_public_name_and_every_method_has_an_example():
     ]
     assert len(methods) > 10
     assert sorted({*names, *methods} - set(EXAMPLES)) == []
+
+
+def codes():
+    """What README, the pages and the notebooks run, piece by piece."""
+    for page in (ROOT / "README.md", *(DOCS / page for page in PAGES)):
+        yield from (block.code for block in blocks(page, "python"))
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        yield from (re.sub("^%.*$", "", "".join(each["source"]), flags=re.M) for each in cells)
+
+
+def imported():
+    """The functions and classes of ours that a user imports, by their dotted names; figures have a test of their own."""
+    nodes = [each for code in codes() if _parses(code) for each in ast.walk(ast.parse(code))]
+    named = {
+        each.name: _imported(node.module, each.name)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "interp"
+        for each in node.names
+    }
+    of_modules = [
+        getattr(named[node.value.id], node.attr)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and ismodule(named.get(node.value.id))
+    ]
+    found = [*(getattr(interp, each) for each in interp.__all__), *named.values(), *of_modules]
+    figures = {getattr(interp.plots, each) for each in interp.plots.__all__}
+    own = [each for each in found if (isfunction(each) and each not in figures) or isclass(each)]
+    return {f"{each.__module__}.{each.__name__}": each for each in own}
+
+
+def _imported(module, name):
+    """What a name of a module stands for, which may be a module, too."""
+    found = import_module(module)
+    return getattr(found, name) if hasattr(found, name) else import_module(f"{module}.{name}")
+
+
+def _parses(code):
+    """A cell of text is no code."""
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return False
+    return True
+
+
+IMPORTED = imported()
+
+
+def lacking(value):
+    """The sections that its docstring should have and has not."""
+    text = getdoc(value) or ""
+    made = isclass(value) and "__init__" in vars(value)
+    takes = signature(value).parameters if made or isfunction(value) else {}
+    returns = signature(value).return_annotation if isfunction(value) else None
+    if takes and not re.search("^(Args|Attributes):$", text, re.M):
+        yield "Args"
+    if returns not in (None, "None", Self, "Self", signature(value).empty) and not re.search(
+        "^(Returns|Yields):$", text, re.M
+    ):
+        yield "Returns"
+    if ">>> " not in text + (getdoc(import_module(value.__module__)) or ""):
+        yield "an example"
+
+
+def test_pages_and_notebooks_import_more_than_the_package():
+    homes = {name.rsplit(".", 1)[0] for name in IMPORTED}
+    assert len(IMPORTED) > len(interp.__all__) + 10
+    assert {"interp.errors", "interp.methods.erasure.erase", "interp.residual.circuits"} <= homes
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_what_a_user_imports_says_what_it_takes_and_returns_with_an_example(name):
+    assert list(lacking(IMPORTED[name])) == []
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_what_a_user_imports_is_on_the_reference(name):
+    module, own = name.rsplit(".", 1)
+    assert own in (reference()[module] or [own])
+
+
+@pytest.mark.parametrize("name", sorted(set(interp.__all__) - {"list_tasks"}))
+def test_a_public_name_says_what_it_refuses(name):
+    """All but that which is given nothing."""
+    assert re.search("^Raises:$", getdoc(getattr(interp, name)), re.M)
+
+
+def test_the_page_of_figures_says_what_every_one_returns():
+    """Once, with an example: they differ in what they show."""
+    text = getdoc(interp.plots)
+    assert re.search("^Returns:$", text, re.M)
+    assert ">>> " in text
+    returned = {name: signature(getattr(interp.plots, name)).return_annotation for name in interp.plots.__all__}
+    others = {name for name, each in returned.items() if getattr(each, "__name__", each) != "Figure"}
+    assert others == {"attention_words"}
+    assert all(f"``{name}``" in text for name in interp.plots.__all__)

@@ -51,6 +51,10 @@ def attend(
 ) -> RelationResult:
     """Score every head on every relation, in both directions.
 
+    A head's accuracy is the share of the pairs in which the word that it attends to most is the related one.
+
+    Source: Clark et al. (2019), "What does BERT look at?", section 4.2.
+
     Args:
         model: Follows TransformerLens' protocol, with a fast tokenizer.
         corpus: Files in CoNLL-U, or documents (``interp/tasks/treebank.py``).

@@ -128,6 +128,9 @@ def load_model(
         tokenizer: Instead of the one that lies beside the weights, which is then not read; of ``transformers``, or of
             ``tokenizers``.
 
+    Returns:
+        A ``HookedTransformer``; of ``bridge:NAME`` TransformerLens' ``TransformerBridge``.
+
     Raises:
         LoadError: The source is missing, incomplete, damaged or of an unknown architecture, its name could mean
             two things, its weights do not fit into `dtype`, or `tokenizer` is none.
@@ -206,7 +209,16 @@ def _from_module(
 
 
 def embedded_models() -> list[str]:
-    """Names of the models that come with the package, the default first."""
+    """Names of the models that come with the package, the default first.
+
+    Returns:
+        Each name can be given to ``interp.load_model``.
+
+    Examples:
+        >>> from interp.model.loading.load import embedded_models
+        >>> embedded_models()[:2]
+        ['default', 'books']
+    """
     names = sorted(path.parent.name for path in ZOO.glob("*/config.json"))
     return sorted(names, key=lambda name: name != DEFAULT)
 

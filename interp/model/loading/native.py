@@ -38,6 +38,9 @@ def save_model(model: HookedTransformer, folder: str | Path, *, dtype: str | tor
         folder: Made where it is missing.
         dtype: Round the weights to this dtype (``float16``, ...); None keeps theirs.
 
+    Returns:
+        The folder, as a ``Path``.
+
     Raises:
         OutputError: `folder` cannot be made or written to, or holds a tokenizer while `model` has none.
         LoadError: The weights are not finite, or not in this dtype; nothing is written.
