@@ -160,7 +160,8 @@ def required_units(
 ) -> float:
     """Units that decide a cell, with this `power`, whose effect is none, or twice the minimum; NaN if that is unknown.
 
-    `standard_error` is that of the mean over the present units, less the minimum, `critical` as in ``Claims``.
+    `minimum` is in the unit of the metric, `standard_error` that of the mean over the present units, less the
+    minimum, `critical` as in ``Claims``.
 
     Examples:
         >>> from interp.claims.rules import required_units
