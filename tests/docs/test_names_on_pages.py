@@ -167,7 +167,8 @@ def test_sites_and_families_are_listed_whole():
     assert set(listed("docs/explanation/architectures.md", r"modules \| (.*?) \|")) == families
     assert set(listed("interp/model/loading/load.py", r"``transformers`` \((.*?)\)")) == families
     ten = listed("README.md", r"\*\*Ten families of models.\*\* Checkpoints of (.*?) are read")
-    assert set(ten) == families | {"nanoGPT", "minGPT", "llama2.c"} and len(ten) == 10
+    assert set(ten) == families | {"nanoGPT", "minGPT", "llama2.c"}
+    assert len(ten) == 10
 
 
 def names_in(text):
