@@ -1,6 +1,6 @@
 """How fast is this machine at the matrix products that a layer consists of? The ceiling for a sweep.
 
-As the engine makes them (``engine/products.py``), and as PyTorch does by itself.
+As the engine makes them (``engine/layers.py``), and as PyTorch does by itself.
 """
 
 import statistics

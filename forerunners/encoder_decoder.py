@@ -54,10 +54,11 @@ class DecoderBlock(Block):
     def forward(self, x: Residual, places: Places, source: Memory, across: Places) -> Residual:  # type: ignore[override]  # reads a source, too
         """The stream after the block, from that before it and what the encoder wrote of the source."""
         x = self._stream(x)
-        x = self.attended(self.hook_resid_mid(x + self.hook_attn_out(self.attn(self._inputs(x), places))))
+        x = x + self.hook_attn_out(self.attn(self._inputs(x), places))
+        x = self.after_attention_norm(self.hook_resid_mid(x))
         written = self.cross_attn((self.read_by_cross(x), source, source), across)
         x = self.crossed(self.hook_resid_cross(x + self.hook_cross_attn_out(written)))
-        return self.left(self.hook_resid_post(x + self._mlp(x)))
+        return self.after_mlp_norm(self.hook_resid_post(x + self._mlp(x)))
 
     def read_by_cross(self, x: Rows) -> Rows:
         """What the queries to the source read of the stream, which post-norm has normalised already."""

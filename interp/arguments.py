@@ -97,7 +97,8 @@ class Options:
         """
         if options is not None and not isinstance(options, cls):
             raise InputError(f"options: expected {cls.__name__}, got {shown(options)}")
-        known = [each.name for each in fields(cls)]
+        inherited = [each.name for base in cls.__bases__ for each in fields(base)]
+        known = sorted((each.name for each in fields(cls)), key=inherited.__contains__)  # the method's own come first
         for name in given:
             if name not in known:
                 raise InputError(f"{name}: {cls.__name__} has no such option; {suggest(name, known)}")

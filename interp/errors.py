@@ -134,7 +134,8 @@ def shown(value: object) -> str:
 def suggest(name: str, known: Iterable[str], n: int = 3) -> str:
     """Say which of the `known` names are nearest to `name`, as the last clause of a message.
 
-    Returns ``"did you mean 'a', 'b'?"``, or the first known names when none is near, or that none is.
+    Returns ``"did you mean 'a', 'b'?"``, or the known names (of more than 16 the first 8) when none is near, or that
+    none is known.
     """
     names = [each[:MOST_SHOWN] for each in known]
     near = _near(name, names, n)
@@ -142,8 +143,8 @@ def suggest(name: str, known: Iterable[str], n: int = 3) -> str:
         return near
     if not names:
         return "none is known"
-    listed = ", ".join(repr(each) for each in names[:8])
-    return f"known are {listed}{', ...' if len(names) > 8 else ''}"
+    listed = ", ".join(map(repr, names if len(names) <= 16 else names[:8]))
+    return f"known are {listed}{', ...' if len(names) > 16 else ''}"
 
 
 def among(name: str, known: Iterable[str], most: int = 40) -> str:

@@ -123,8 +123,9 @@ class GridOptions(SweepOptions):
     """Which cells are patched, and from which run.
 
     Attributes:
-        site: What is patched: ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out``, ``mlp_out``, ``z``,
-            ``result``, ``q``, ``k``, ``v``, ``pattern``, ``mlp_pre`` or ``mlp_post``.
+        site: What is patched: ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out``, ``mlp_out``, ``mlp_in``,
+            ``mlp_pre``, ``mlp_post``; or, of each head, ``q_input``, ``k_input``, ``v_input``, ``q``, ``k``, ``v``,
+            ``z``, ``result`` or ``pattern``.
         by: What makes a cell: ``layer``, ``pos``, ``head``, ``key`` (of ``pattern``) or ``neuron`` (of ``mlp_pre`` and
             ``mlp_post``). What is left out is patched all at once.
         direction: ``denoise`` puts the clean run's activation into the corrupted run: what suffices? ``noise`` puts the
@@ -289,9 +290,8 @@ class ProbeOptions(VerdictOptions):
     """What ``interp.probe`` is asked.
 
     Attributes:
-        site: What is read: ``z``, ``q``, ``k``, ``v`` or ``result`` of every head; ``resid_pre``, ``resid_mid``,
-            ``resid_post``, ``attn_out``, ``mlp_out`` or ``mlp_post`` of every layer; ``embed``. Several are read in one
-            run and corrected together.
+        site: What is read: a site that ``patch`` knows, such as ``z``, but not ``pattern``; or ``embed`` or
+            ``pos_embed``. Several are read in one run and corrected together.
         layers: Layers; None for all.
         heads: ``(layer, head)`` pairs; None for all heads.
         kind: Kind of probe: ``logistic``, ``ridge``, ``lda`` or ``mlp``. A feature that is a number takes ``ridge``.

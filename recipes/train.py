@@ -2,8 +2,8 @@
 
 1. The tokenizer is built or learned (``tokenizer.py``).
 2. The text is an endless, seeded stream of documents, packed into rows: of our own English
-   (``tasks/grammar/corpus.py``, less those documents that hold a published test sentence, ``published.py``) or of a
-   file (``text.py``).
+   (``tasks/grammar/training_text.py``), less the documents with a published test sentence, or of a file
+   (``text.py`` has both).
 3. A model is trained on the rows (``model/training.py``) and saved beside its checkpoints, which
    say how it was trained.
 """

@@ -30,8 +30,8 @@ def run(*arguments):
 @pytest.mark.slow
 def test_head_ablation(tmp_path):
     printed = run("analyses/head_ablation/run.py", "--out", tmp_path, "--n", 40)
-    assert "matter under every kind" in printed
-    assert (tmp_path / "kinds.png").stat().st_size > 10_000
+    assert "matter under every replacement" in printed
+    assert (tmp_path / "replacements.png").stat().st_size > 10_000
     assert (tmp_path / "effects.csv").is_file()
 
 

@@ -73,6 +73,6 @@ def test_its_command_counts_what_it_says_of_a_peer(capsys):
 
 
 def test_every_verdict_is_in_its_table():
-    table = TEXT.partition("## What a verdict means")[2].partition("\n\nAn absence")[0]
+    table = TEXT.partition("## What a verdict means")[2].partition("\n\nAbsence is")[0]
     first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert set(re.findall(r"`([^`]+)`", " ".join(first))) == set(VERDICTS)

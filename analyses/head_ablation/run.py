@@ -15,7 +15,7 @@ import interp
 from interp.methods.dossier import TASKS
 from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 
-KINDS = ("zero", "mean", "positional_mean", "resample")
+REPLACEMENTS = ("zero", "mean", "positional_mean", "resample")
 MODELS = ("default", "sibling-1", "sibling-2")
 CAUSAL = ("tracks", "attends and causal", "causal, by another route", "causal", "general")
 MINIMUM = 0.1
@@ -23,8 +23,8 @@ MINIMUM = 0.1
 
 
 def compare(model: interp.HookedTransformer, n: int, seed: int) -> dict[str, ReplacementComparison]:
-    """Every head's effect on every task under every kind of ablation."""
-    return {name: compare_replacements(model, name, replacements=KINDS, n=n, seed=seed) for name in TASKS}
+    """Every head's effect on every task under every replacement."""
+    return {name: compare_replacements(model, name, replacements=REPLACEMENTS, n=n, seed=seed) for name in TASKS}
 
 
 def effects(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
@@ -37,29 +37,29 @@ def effects(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
 
 
 def heads_that_matter(table: pd.DataFrame) -> pd.DataFrame:
-    """Share of the task that is lost, by kind, of every head that loses the minimum or more under some kind.
+    """Share of the task that is lost, by replacement, of every head that loses the minimum or more under one or more.
 
-    Smaller effects are left out: their order says nothing. ``kinds`` counts those that pass the minimum.
+    Smaller effects are left out: their order says nothing. ``passed`` counts those that pass the minimum.
     """
     named = table.assign(head=table["layer"].astype(str) + "." + table["head"].astype(str))
-    wide = named.pivot(index=["task", "head"], columns="replacement", values="share")[list(KINDS)]
+    wide = named.pivot(index=["task", "head"], columns="replacement", values="share")[list(REPLACEMENTS)]
     beyond = wide >= MINIMUM
-    return wide[beyond.any(axis=1)].round(2).assign(kinds=beyond.sum(axis=1))
+    return wide[beyond.any(axis=1)].round(2).assign(passed=beyond.sum(axis=1))
 
 
 def flips(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
-    """The heads about which two kinds reach different conclusions."""
+    """The heads about which two replacements reach different conclusions."""
     found = pd.concat([each.flips().assign(task=name) for name, each in compared.items()], ignore_index=True)
     found["head"] = found["layer"].astype(str) + "." + found["head"].astype(str)
-    return found[["task", "head", *KINDS]]
+    return found[["task", "head", *REPLACEMENTS]]
 
 
 def agreement(compared: dict[str, ReplacementComparison]) -> pd.DataFrame:
-    """How alike two kinds rank the heads: Kendall's tau, with its interval, by task."""
+    """How alike two replacements rank the heads: Kendall's tau, with its interval, by task."""
     found = pd.concat([each.agreement().assign(task=name) for name, each in compared.items()], ignore_index=True)
-    found["kinds"] = found["first"] + ", " + found["second"]
+    found["replacements"] = found["first"] + ", " + found["second"]
     found["tau"] = [f"{row.kendall:.2f} [{row.low:.2f}, {row.high:.2f}]" for row in found.itertuples()]
-    return found.pivot(index="kinds", columns="task", values="tau")[list(TASKS)]
+    return found.pivot(index="replacements", columns="task", values="tau")[list(TASKS)]
 
 
 def verdicts(n: int, seed: int) -> pd.DataFrame:
@@ -76,12 +76,14 @@ def verdicts(n: int, seed: int) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """One panel a task: heads down, kinds across, the share of the task that is lost."""
+    """One panel a task: heads down, replacements across, the share of the task that is lost."""
     figure = Figure(figsize=(11, 4), layout="constrained")
     axes = figure.subplots(1, len(TASKS), sharey=True)
     named = table.assign(head=table["layer"].astype(str) + "." + table["head"].astype(str))
     for ax, task in zip(axes, TASKS, strict=True):
-        wide = named[named["task"] == task].pivot(index="head", columns="replacement", values="share")[list(KINDS)]
+        wide = named[named["task"] == task].pivot(index="head", columns="replacement", values="share")[
+            list(REPLACEMENTS)
+        ]
         sns.heatmap(wide, ax=ax, cmap="vlag", center=0, vmin=-1, vmax=1, cbar=task == TASKS[-1], square=True)
         ax.set(title=task, xlabel="", ylabel="head" if task == TASKS[0] else "")
     return figure
@@ -99,14 +101,14 @@ def main() -> None:
     compared = compare(interp.load_model(), given.n, given.seed)
     table = effects(compared)
     table.to_csv(given.out / "effects.csv", index=False)
-    draw(table).savefig(given.out / "kinds.png", dpi=120)
+    draw(table).savefig(given.out / "replacements.png", dpi=120)
     matter = heads_that_matter(table)
-    print(f"Heads that lose {MINIMUM:.0%} or more of a task under some kind, and under how many:")
+    print(f"Heads that lose {MINIMUM:.0%} or more of a task under some replacement, and under how many:")
     print(matter.to_string())
-    print(f"\n{(matter['kinds'] == len(KINDS)).sum()} of {len(matter)} matter under every kind.")
-    print("\nHeads about which the kinds reach different conclusions:")
+    print(f"\n{(matter['passed'] == len(REPLACEMENTS)).sum()} of {len(matter)} matter under every replacement.")
+    print("\nHeads about which the replacements reach different conclusions:")
     print(flips(compared).to_string(index=False))
-    print("\nHow alike two kinds rank the twelve heads, Kendall's tau:")
+    print("\nHow alike two replacements rank the twelve heads, Kendall's tau:")
     print(agreement(compared).to_string())
     judged = verdicts(given.n, given.seed)
     judged.to_csv(given.out / "verdicts.csv", index=False)

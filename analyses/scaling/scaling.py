@@ -1,6 +1,6 @@
 """How would a head sweep scale over workers, and where does it saturate? From the engine's own plan.
 
-1. The sweep comes apart into parts (``interventions/work.py``) of what the engine packs at once, on batches of as many
+1. The sweep comes apart into parts (``interventions/parts.py``) of what the engine packs at once, on batches of as many
    prompts as that holds.
 2. A worker loads the weights, runs every batch that it meets once without interventions, and does its share of parts.
    No part is divided, so workers that have one part more make the others wait.

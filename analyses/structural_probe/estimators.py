@@ -1,4 +1,4 @@
-"""The structural probes as estimators after scikit-learn's conventions, one at a time; ``structural.py`` fits them.
+"""The structural probes as estimators after scikit-learn's conventions, one at a time; ``probes.py`` fits them.
 
 Sentences differ in length, so ``X`` is a list of arrays.
 """

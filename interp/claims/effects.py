@@ -21,12 +21,12 @@ DIFFERENCES = ("logit_difference", "sentence_log_probability")
 
 
 def conclusions(
-    frame: pd.DataFrame, column: str, by: Sequence[str], *, metric: str, minimum_effect: float, alpha: float, seed: int
+    frame: pd.DataFrame, column: str, by: Sequence[str], *, metric: str, min_effect: float, alpha: float, seed: int
 ) -> pd.DataFrame:
     """Estimate, test and judge the mean of a column by cell (the columns `by` name it); the cells are one family.
 
     The `frame` is as a sweep's, with ``base``, ``base_correct`` and `column`: effects, of which a negative one is a
-    drop. `minimum_effect` is a share of the base run's mean metric; `alpha` the chance of any false drop or rise, and
+    drop. `min_effect` is a share of the base run's mean metric; `alpha` the chance of any false drop or rise, and
     of any false none.
 
     Returns:
@@ -34,7 +34,7 @@ def conclusions(
         is no larger than the minimum, in size), ``p_adjusted`` (family-wise), ``p_absent`` (that it is at least as
         large, family-wise), ``base``, ``minimum`` (in the metric's units), ``state``, ``n_units``, ``n_clusters``.
     """
-    (found,) = claim([against_base(frame, column, by, minimum_effect)], alpha=alpha, seed=seed)
+    (found,) = claim([against_base(frame, column, by, min_effect)], alpha=alpha, seed=seed)
     above = above_chance(frame, by, metric=metric, seed=seed)
     columns = {
         column: found.estimate,

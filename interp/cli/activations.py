@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.arguments import numbers_below
 from interp.cli.exits import INTERRUPTED
 from interp.cli.generated import Fields
 from interp.cli.hints import after_collect, say_next
@@ -36,12 +37,12 @@ class Collected(Drawn):
         out: Folder for the store: new, empty, or one to go on with.
         data: A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.
         task: In place of --data, a task of `interp tasks`: the position that predicts.
-        layer: Layers, separated by commas; None for all.
+        layers: Only these layers; None for all.
         feature: What is noted of each word, separated by commas, as upos, number or feats:Tense; None for all that the
             treebank has, without feats:.
         pooling: Of a word's tokens, the first, the last, or their mean.
         context: What is read at once: as much of a document as fits, or a sentence; None for document.
-        window: Most tokens of a document that are read at once.
+        max_window: Most tokens of a document that are read at once.
         seed: Seed of every random draw.
     """
 
@@ -49,11 +50,11 @@ class Collected(Drawn):
     out: Path
     data: list[str] | None = None
     task: str | None = None
-    layer: list[str] | None = None
+    layers: list[int] | None = None
     feature: list[str] | None = None
     pooling: Pooling = "last"
     context: Context | None = None
-    window: int = 512
+    max_window: int = 512
     seed: int = 0
 
 
@@ -79,11 +80,13 @@ def collect(of: Collected, work: Annotated[Work, Fields(without=("out", "runs", 
     require_positions(_sites(names, [0]))
     corpus, features = _read(of.data, of.feature)
     loaded = work.load()
-    sites = _sites(names, _layers(of.layer, loaded.cfg.n_layers))
+    n_layers = loaded.cfg.n_layers
+    layers = range(n_layers) if of.layers is None else numbers_below(n_layers, "layers", of.layers)
+    sites = _sites(names, layers)
     if corpus is None:
         source = _of_task(loaded, str(of.task), n=of.n, seed=of.seed, unequal_lengths=of.unequal_lengths)
     else:
-        source = _of_corpus(loaded, corpus, features, of.context or "document", of.window)
+        source = _of_corpus(loaded, corpus, features, of.context or "document", of.max_window)
     store = _collected(loaded, source, sites, folder, pooling=of.pooling, executor=who)
     _show(store, source, work, of.out)
 
@@ -171,16 +174,6 @@ def _sites(names: Sequence[str], layers: Sequence[int]) -> "list[Site]":
 
     places: dict[bool, Sequence[int | None]] = {True: layers, False: [None]}
     return [Site(name, layer) for name in names for layer in places[name in SITES and is_layered(name)]]
-
-
-def _layers(given: list[str] | None, n_layers: int) -> list[int]:
-    """The layers that are asked for."""
-    known = [str(number) for number in range(n_layers)]
-    asked = names_in(given) or known
-    for each in asked:
-        if each not in known:
-            raise InputError(f"--layer {each}: expected a layer of the model, from 0 to {n_layers - 1}")
-    return [int(each) for each in asked]
 
 
 def _collected(model: Any, source: Source, sites: "Sequence[Site]", folder: Path, **options: Any) -> "ActivationStore":

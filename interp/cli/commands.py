@@ -126,7 +126,10 @@ def _one_line() -> Iterator[None]:
         if name == "interp":
             raise
         raise _failed(f"{name or 'a library'} cannot be imported ({error}); see interp doctor", FAILED) from error
-    except BrokenPipeError as error:  # whoever read along has gone, which ends a command quietly
+    except (BrokenPipeError, SystemExit) as error:  # whoever read along has gone, which ends a command quietly
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        # rich, which prints tables and help, has made the broken pipe an exit with code 1
         for stream in (sys.stdout, sys.stderr):  # what is left in them goes nowhere
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise typer.Exit(CLOSED) from error

@@ -34,8 +34,8 @@ from interp.cli.options import (
 FLAGS = {"memory_budget": "--memory", "heads": "--head", "layers": "--layer", "as_json": "--json"}
 PANELS = {
     ASKED: (
-        *("task", "data", "store", "feature", "relation", "model", "sibling", "components", "site", "by", "layer"),
-        *("layers", "heads", "at", "direction", "prompts", "tokens"),
+        *("task", "data", "store", "feature", "relation", "model", "sibling", "components", "site", "by", "layers"),
+        *("heads", "at", "direction", "prompts", "tokens"),
     ),
     LEFT: ("out", "runs", "fresh", "cards", "as_json"),
     MACHINE: (
@@ -51,7 +51,7 @@ COMPLETED = {
 }
 LEAST = {
     **{"n": 1, "seed": 0, "draws": 1, "layers": 0, "cv": 2, "min_examples": 1, "max_window": 2, "max_units": 1},
-    **{"threads": 1, "processes": 1, "gpus": 0, "devices": 1, "prompts": 1, "tokens": 1, "window": 2},
+    **{"threads": 1, "processes": 1, "gpus": 0, "devices": 1, "prompts": 1, "tokens": 1},
 }
 TYPED = {
     "heads": " Layer and head are counted from 0, as in 2.1; repeat it for several.",
@@ -65,7 +65,7 @@ PARSED: dict[str, tuple[Callable[[str], Any], str]] = {
     **{"claims": (Path, "FILE"), "out": (Path, "DIR"), "runs": (Path, "DIR"), "store": (Path, "DIR")},
 }
 """What is read of a field's text, and what help calls it."""
-REPEATED = {"data": "FILE", "choose_on": "FILE", "task": "NAME", "sibling": "NAME", "layer": "NUMBERS"}
+REPEATED = {"data": "FILE", "choose_on": "FILE", "task": "NAME", "sibling": "NAME"}
 """What help calls the texts of a ``list``; others are lists of names, with commas."""
 PYTHON = re.compile(r"; in Python [^.;]*|``")
 """What help leaves out of a docstring."""

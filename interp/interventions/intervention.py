@@ -246,7 +246,7 @@ class Statuses:
             moved &= self._by_example(("moves", *places), differs)
         reached = np.any([self._reached(each) for each in interventions], axis=0)
         made = [each.replacement for each in interventions]
-        unmoved = "identical input" if any(each.from_source or each.kind == "resample" for each in made) else "no-op"
+        unmoved = "identical input" if any(each.from_source or each.name == "resample" for each in made) else "no-op"
         status = np.select(
             [~present, fired == 0, ~moved, ~reached], [ABSENT, "no-op", unmoved, "unreachable"], "changed"
         )

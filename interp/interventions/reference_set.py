@@ -70,7 +70,7 @@ def reference_rows(task: Task) -> list[Row]:
 
 
 def _means(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None, kind: str
+    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None, name: str
 ) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
     """By site, the means over the rows that are alike to such a replacement: over all positions, or at each."""
     sums: dict[tuple[Hashable, Site], Tensor] = {}
@@ -78,13 +78,13 @@ def _means(
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
         groups: dict[Hashable, list[int]] = {}
         for number, row in enumerate(batch.rows):
-            groups.setdefault(ALIKE[kind](row), []).append(number)
+            groups.setdefault(ALIKE[name](row), []).append(number)
         for (site, activation), (each, numbers) in product(by_site.items(), groups.items()):
             # At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones.
             part = activation[numbers].to(torch.promote_types(activation.dtype, torch.float32))
-            for one in part if kind == "positional_mean" else [part.sum(dim=(0, 1))]:
+            for one in part if name == "positional_mean" else [part.sum(dim=(0, 1))]:
                 sums[each, site] = sums.get((each, site), 0) + one
-            n = len(part) if kind == "positional_mean" else part.shape[0] * part.shape[1]
+            n = len(part) if name == "positional_mean" else part.shape[0] * part.shape[1]
             counts[each, site] = counts.get((each, site), 0) + n
     return {key: total / counts[key] for key, total in sums.items()}
 
@@ -151,7 +151,7 @@ _MORE = "give more reference examples (interp.encode_task)"
 
 @documented
 def make_replacement(
-    kind: ReplacementName | Means,
+    replacement: ReplacementName | Means,
     model: Any,
     task: Task,
     *,
@@ -163,12 +163,12 @@ def make_replacement(
     """Prepare a replacement for `task`'s units from its reference sets, which are run when it is first needed.
 
     Args:
-        kind: Which one; ``replacement.py`` has them. Means that were made before are given back as they are, where they
-            have all that is going to be replaced in the task's rows.
+        replacement: Its name; ``replacement.py`` has them. Means that were made before are given back as they are,
+            where they have all that is going to be replaced in the task's rows.
         model: The model that is measured.
         task: Its units and references.
         sites: What is going to be replaced.
-        draws: How many resamples to average the effects of; the other kinds have one.
+        draws: How many resamples to average the effects of; the other replacements have one.
         seed: Of the resamples.
         memory_budget: Bytes that are held while the reference set is run; None for the device's default.
 
@@ -176,22 +176,23 @@ def make_replacement(
         The replacement, for ``interp.ablate(model, task, replacement=...)``.
 
     Raises:
-        InputError: The kind is unknown, means that were made before lack a site or a row, a reference set is empty, or
-            a positional mean or resample lacks a matching reference example.
+        InputError: The replacement is unknown, means that were made before lack a site or a row, a reference set is
+            empty, or a positional mean or resample lacks a matching reference example.
     """
-    if isinstance(kind, Means):
+    if isinstance(replacement, Means):
         advice = "make it of all sites, for this task and metric, or give its name"
-        require_made(kind, task_rows(task.metric, task.units), sites, advice)
-        return kind
-    if kind not in get_args(ReplacementName):
-        raise InputError(f"ablation {kind!r} is unknown; {suggest(str(kind), get_args(ReplacementName))}")
+        require_made(replacement, task_rows(task.metric, task.units), sites, advice)
+        return replacement
+    if replacement not in get_args(ReplacementName):
+        said = suggest(str(replacement), get_args(ReplacementName))
+        raise InputError(f"replacement {replacement!r} is unknown; {said}")
     draws = whole_number("draws", draws, expected="a whole number of at least 1")
-    if kind == "zero":
+    if replacement == "zero":
         return Zero()
     rows, references = task_rows(task.metric, task.units), reference_rows(task)
     has_mean = all(site.name != "pattern" for site in sites)
     ways = ["use replacement='mean', which needs no alignment" if has_mean else "use replacement='zero'", _MORE]
-    if kind in ("mean", "template_mean") and any("query_pos" in site.axes for site in sites):
+    if replacement in ("mean", "template_mean") and any("query_pos" in site.axes for site in sites):
         raise InputError(
             "mean: the pattern of one position says nothing about another's, which has more positions to look at; "
             "use positional_mean, resample or zero"
@@ -200,21 +201,21 @@ def make_replacement(
     def later(compute: Callable[..., Mapping[Any, Float[Tensor, "..."]]], arg: Any) -> Later:
         return Later(partial(compute, model, references, sites, memory_budget, arg), model, memory_budget)
 
-    if kind == "template_mean":
-        known = set(map(ALIKE[kind], references))
-        if alone := [row for row in rows if ALIKE[kind](row) not in known]:
+    if replacement == "template_mean":
+        known = set(map(ALIKE[replacement], references))
+        if alone := [row for row in rows if ALIKE[replacement](row) not in known]:
             said = f"the template {alone[0].template!r} of {alone[0].encoded.example.text!r}"
             raise InputError(f"template mean: no reference example has {said}", *ways)
-    if kind == "positional_mean":
+    if replacement == "positional_mean":
         check_aligned(rows, references, ways)
-    if kind in ALIKE:
-        return Means(later(_means, kind), hash_of(references), kind)
+    if replacement in ALIKE:
+        return Means(later(_means, replacement), hash_of(references), replacement)
     donors = draw_donors(rows, references, draws, seed, ways)
     return Resample(later(_of_donors, donors), donors, draws, hash_of(references))
 
 
 def mean_of_positions(task: Task) -> ReplacementName:
-    """The kind of mean that keeps what a head writes by position or, where positions differ, by template.
+    """The mean that keeps what a head writes by position or, where positions differ, by template.
 
     Args:
         task: Its units and references.
@@ -280,7 +281,7 @@ def require_made(made: Replacement, rows: Iterable[Row], sites: Iterable[Site], 
     for site, row in product(sites, rows):
         if not _has_values(made, row, site):
             raise InputError(
-                f"{made.kind}: nothing was made for {site.hook_name} of rows such as {row.encoded.example.text!r} "
+                f"{made.name}: nothing was made for {site.hook_name} of rows such as {row.encoded.example.text!r} "
                 f"({len(row.tokens)} tokens are run); {advice}"
             )
 

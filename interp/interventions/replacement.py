@@ -43,12 +43,12 @@ class Replacement:
     """Where new values come from; unless it says otherwise, they take the place of what was there.
 
     Attributes:
-        kind: Its name.
+        name: What it is called, as in ``replacement="mean"``.
         draws: How many different replacements there are to average the effects of.
         from_source: Whether the values are those of ``Row.source``, and so the row's own up to where the tokens differ.
     """
 
-    kind: str
+    name: str
     draws: int = 1
     from_source: bool = False
 
@@ -121,11 +121,11 @@ class Later(Mapping[Any, Float[Tensor, "..."]]):
 class Zero(Replacement):
     """Every value becomes 0."""
 
-    kind: ClassVar[str] = "zero"
+    name: ClassVar[str] = "zero"
     reference_hash: ClassVar[None] = None
 
     def _told(self) -> str:
-        return self.kind
+        return self.name
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """One 0 for all."""
@@ -154,24 +154,24 @@ class Means(Replacement):
         means: By what rows have in common (``ALIKE``) and site, without the axis of the batch; of a positional mean,
             with an axis of position.
         reference_hash: Of the reference sets.
-        kind: Which mean.
+        name: Which mean.
     """
 
     means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
     reference_hash: str
-    kind: str = "mean"
+    name: str = "mean"
 
     def _told(self) -> str:
-        return f"{self.kind} of {self.reference_hash}{_given(self.means)}"
+        return f"{self.name} of {self.reference_hash}{_given(self.means)}"
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows that share a mean are alike."""
-        return ALIKE[self.kind](row)
+        return ALIKE[self.name](row)
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's group."""
         found = torch.stack([self.means[self.group(row, 0), site] for row in batch.rows])
-        return found if self.kind == "positional_mean" else found[:, None]
+        return found if self.name == "positional_mean" else found[:, None]
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,11 @@ class Resample(Replacement):
     donors: Mapping[tuple[int, int], Sequence[int]] = field(repr=False)
     draws: int = field()  # without the default of one
     reference_hash: str
-    kind: ClassVar[str] = "resample"
+    name: ClassVar[str] = "resample"
 
     def _told(self) -> str:
         drawn = hashlib.sha256(repr(sorted((row, tuple(donors)) for row, donors in self.donors.items())).encode())
-        return f"{self.kind} of {self.reference_hash} by {drawn.hexdigest()}{_given(self.activations)}"
+        return f"{self.name} of {self.reference_hash} by {drawn.hexdigest()}{_given(self.activations)}"
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The `draw`-th donor's activations, row by row."""
@@ -214,12 +214,12 @@ class Patch(Replacement):
 
     model: Any = field(repr=False)  # follows TransformerLens' protocol
     sites: tuple[Site, ...] = field(repr=False)  # what cells are going to ask for
-    kind: ClassVar[str] = "patch"
+    name: ClassVar[str] = "patch"
     from_source: ClassVar[bool] = True
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def _told(self) -> str:  # ``sources_of`` says whose activations they are
-        return self.kind
+        return self.name
 
     @property
     def keeps(self) -> tuple[Site, ...]:
@@ -257,7 +257,7 @@ class Add(Replacement):
     keeps: tuple[Site, ...] = field(default=(), repr=False)  # activations that are kept of a run and of its source
     # what is added, in words that nothing else is called by; None where the sweep is not to be kept
     identity: str | None = None
-    kind: ClassVar[str] = "add"
+    name: ClassVar[str] = "add"
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """What is added."""
@@ -311,7 +311,7 @@ class Erase(Replacement):
     # by fold and site: every draw's packed erasers, one for each head where the site has heads
     maps: Mapping[tuple[int, Site], Float[Tensor, "draw ..."]] = field(repr=False)
     draws: int = field()  # how many erasers there are to average the effects of
-    kind: ClassVar[str] = "erase"
+    name: ClassVar[str] = "erase"
 
     def __post_init__(self) -> None:
         for _, site in self.maps:
@@ -336,7 +336,7 @@ class Erase(Replacement):
 
     def _told(self) -> str:
         named = {f"{fold} {site.hook_name}": each for (fold, site), each in self.maps.items()}
-        return f"{self.kind} {hash_of_tensors(named)}"
+        return f"{self.name} {hash_of_tensors(named)}"
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "_ 1 ... row d"]:
         """The maps of each row's fold, the same at all positions; one for all rows where these are of one fold."""

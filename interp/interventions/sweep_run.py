@@ -244,7 +244,7 @@ class SweepRun:
         how: dict[str, Any] = {
             "metric": self._asked,
             "site": " + ".join(sorted({each.site.name for each in self._interventions})),
-            "replacement": " + ".join(sorted({each.replacement.kind for each in self._interventions})),
+            "replacement": " + ".join(sorted({each.replacement.name for each in self._interventions})),
             "draws": int(self._found.draws.max()),
             "processors": sorted(self.processors),
             **self._plan(),
@@ -317,8 +317,8 @@ def _named(replacement: Replacement, model: Any) -> str:
     name = replacement.identity
     if name is None:
         raise InputError(
-            f"run: a replacement of kind {replacement.kind!r} that does not say what it is, so that no other could be "
-            "told from it; expected one with an identity; give it one, or measure without run"
+            f"run: replacement {replacement.name!r} has no identity, which tells it from others; give it one, or "
+            "measure without run"
         )
     others = [each for each in sources_of(replacement) if each is not model]
     origins = [each if isinstance(each, str) else origin_of(each) for each in others]

@@ -84,7 +84,7 @@ def choose_components(
 
     Args:
         model: Follows TransformerLens' protocol.
-        components: Which kind.
+        components: ``heads``, ``mlps`` or ``neurons``.
         heads: These heads one by one; None for all.
         sets: These sets of heads, each as one component; ``heads`` is its label, such as ``1.1+2.2``.
         layers: Only those of these layers; None for all.
@@ -248,7 +248,7 @@ def ablate(
         chosen = choose_components(model, asked.components, heads=asked.heads, sets=asked.sets, layers=asked.layers)
         replacement = prepared(sites_of(chosen))
         cells = [each.cell(replacement) for each in chosen]
-    how = {"replacement": replacement.kind, "reference_hash": replacement.reference_hash}
+    how = {"replacement": replacement.name, "reference_hash": replacement.reference_hash}
     result = measure(model, given, cells, asked, progress=progress, run=run)
     return result.with_provenance(components=None if at_a_site else asked.components, **how)
 

@@ -2,10 +2,9 @@
 
 1. Of the dossier, nothing is run again: the effect as a share of what the whole model does, and the estimates in two
    random halves of the clusters.
-2. All heads are ablated under every kind of replacement (``replacements_compared.py``). The heads of a kind are one
-   family of tests, and their order under two kinds is compared by Kendall's tau-b. A positional mean needs positions
-   that mean the same, a resample reference examples of the same length: a kind that the task cannot provide is left
-   out with its reason.
+2. All heads are ablated under every replacement (``replacements_compared.py``). All heads under one are one family of
+   tests, and their order under two is compared by Kendall's tau-b. A positional mean needs positions that mean the
+   same, a resample reference examples of the same length: one that the task cannot provide is left out with its reason.
 3. Patching, what is taken out, and circuits (``card_patching.py``).
 """
 
@@ -28,7 +27,7 @@ from interp.interventions.sweep import Progress
 from interp.methods import card_patching
 from interp.methods.dossier import HeadsReport
 from interp.methods.grid import complete, part_of
-from interp.methods.replacements_compared import REPLACEMENTS as KINDS
+from interp.methods.replacements_compared import REPLACEMENTS as COMPARED
 from interp.methods.replacements_compared import compare_replacements
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
@@ -54,7 +53,7 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
 """The measured tables of a card, with their columns after ``task``."""
 Parts = Mapping[str, pd.DataFrame]
 MOST_COMPARED = 100
-"""Units of a task on which kinds of replacement are compared, of all heads, and words are patched."""
+"""Units of a task on which replacements are compared, of all heads, and words are patched."""
 STEPS = 100
 """Steps of the progress of each task, and of each of its sweeps."""
 NOT_ABLE = "the unablated model is not shown to be above chance, so there is no answer to carry"
@@ -87,7 +86,7 @@ def gather_parts(
     asked = asked_of(report)
     seed, some = asked.seed, card_patching.some_units(task, MOST_COMPARED, asked.seed)
     first, *steps = (part_of(progress, number, 1 + len(heads), STEPS) for number in range(1 + len(heads)))
-    compared = _or_reason(partial(compare_kinds, model, some, heads, asked, first))
+    compared = _or_reason(partial(every_replacement, model, some, heads, asked, first))
     able = not report.tasks.set_index("task").loc[task.name, "base_low"] <= 0  # an unknown interval says nothing
     parts = {}
     for head, step in zip(heads, steps, strict=True):
@@ -187,38 +186,38 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
     return pd.DataFrame(rows, columns=list(HALVES))
 
 
-def compare_kinds(
+def every_replacement(
     model: Any, task: Task, heads: Sequence[Head], asked: HeadsOptions, progress: Progress | None = None
 ) -> dict[Head, Parts]:
-    """Of each head ``replacements``, one row a kind, and ``agreement``, which is of all heads of the model.
+    """Of each head ``replacements``, one row a replacement, and ``agreement``, which is of all heads of the model.
 
-    ``p_adjusted`` is family-wise over the heads, ``rank`` 1 the largest drop of the model's ``n_heads``; a kind that
-    the task cannot provide has NaN and its ``reason``.
+    ``p_adjusted`` is family-wise over the heads, ``rank`` 1 the largest drop of the model's ``n_heads``; a
+    replacement that the task cannot provide has NaN and its ``reason``.
 
     Raises:
-        InputError: Fewer than two kinds are possible.
+        InputError: Fewer than two replacements are possible.
         KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
     """
     refused: dict[ReplacementName, str] = {}
-    for kind in KINDS:
+    for name in COMPARED:
         try:
-            make_replacement(kind, model, task, sites=[Site("z", 0)], draws=1, seed=asked.seed)
+            make_replacement(name, model, task, sites=[Site("z", 0)], draws=1, seed=asked.seed)
         except InputError as error:
-            refused[kind] = str(error)
-    possible = [kind for kind in KINDS if kind not in refused]
+            refused[name] = str(error)
+    possible = [name for name in COMPARED if name not in refused]
     if len(possible) < 2:
         raise InputError(*list(refused.values())[:1])
     how: Any = {name: getattr(asked, name) for name in ("min_effect", "alpha", "seed", "draws")}
     compared = complete(compare_replacements(model, task, replacements=possible, **how, progress=progress))
     effects, agreement = compared.summary(), compared.agreement()[list(AGREEMENT)]
-    by_kind = effects.groupby("replacement")["effect"]
-    effects = effects.assign(rank=by_kind.rank(method="min").astype(int), n_heads=by_kind.transform("size"))
+    by_name = effects.groupby("replacement")["effect"]
+    effects = effects.assign(rank=by_name.rank(method="min").astype(int), n_heads=by_name.transform("size"))
     found: dict[Head, Parts] = {}
     for head in heads:
         ratios = share_of_base(of_head(compared.examples, head), ("replacement",), asked.seed)
         own = of_head(effects, head).set_index("replacement").join(ratios[["share", "share_low", "share_high"]])
-        frame = own.reindex(list(KINDS)).rename_axis("replacement").reset_index()
-        frame["reason"] = [refused.get(kind, "") for kind in KINDS]
+        frame = own.reindex(list(COMPARED)).rename_axis("replacement").reset_index()
+        frame["reason"] = [refused.get(name, "") for name in COMPARED]
         found[head] = {"replacements": frame[list(REPLACEMENTS)], "agreement": agreement}
     return found
 

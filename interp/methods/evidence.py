@@ -166,7 +166,7 @@ class TaskEvidence:
             "accuracy_items": float(one["base_correct"][as_given[one["example"]]].mean()),
             "n_excluded": self.attention.provenance["n_excluded"],
             "n_untagged": self.attention.provenance["n_untagged"],
-            "mean_replacement": self.means.kind,
+            "mean_replacement": self.means.name,
             "dropped": _listed(self._dropped(), "{name}: {value:.0f}"),
             "coverage": _listed(self.task.coverage, "{name}: {value:.0f} %"),
         }
@@ -181,7 +181,7 @@ class TaskEvidence:
         counts = {name: self.attention.provenance[name] for name in ("n_untagged", "n_excluded", "n_without_reference")}
         return {
             **self.resampled.provenance,
-            "mean_replacement": self.means.kind,
+            "mean_replacement": self.means.name,
             "audit_mean": self.averaged.provenance["audit"],
             **counts,
             "dropped": self._dropped(),

@@ -1,12 +1,12 @@
 """What there is to say about one head: its card, with every kind of evidence on it, task by task.
 
 1. The dossier's verdicts on the head (``dossier.py``), given or made here; its effect as a share of each task's base
-   run, two random halves of the clusters, and ablation under every kind of replacement (``card_parts.py``).
+   run, two random halves of the clusters, and ablation under every replacement (``card_parts.py``).
 2. Patching of what the head writes, word by word, and of the direct paths into it and out of it; its values at the
    related word, and the feature that a probe reads in what it writes, taken out; its circuits on the task's own words
    (``card_patching.py``).
 
-Kinds of replacement, patching and what is taken out are measured on some of a task's units. What a task or a model
+Replacements, patching and what is taken out are measured on some of a task's units. What a task or a model
 cannot provide is left out with its reason. Only the verdicts are corrected for all heads and tasks: what else is on a
 card describes the head that was asked for.
 """
@@ -62,8 +62,8 @@ class HeadCard(Result):
         tasks: One row a task: what was asked, and how well the unablated model does; as ``HeadsReport.tasks``.
         shares: One row a task: the effect of ablation as a share of the task's base.
         halves: One row a task, kind of evidence and half of the clusters.
-        replacements: One row a task and kind of replacement.
-        agreement: One row a task and pair of kinds: how alike they order all heads of the model.
+        replacements: One row a task and replacement.
+        agreement: One row a task and pair of replacements: how alike they order all heads of the model.
         positions: One row a task and kind of word: what the head's ``z`` brings back there.
         feeds: One row a task and direct path into the head, the largest first.
         readers: One row a task and direct path from the head, the largest first.

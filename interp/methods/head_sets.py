@@ -66,8 +66,8 @@ class PairwiseResult(Result):
         ``base``, ``minimum``, ``n_units``, ``n_clusters``.
         """
         how = self.provenance
-        asked = {"metric": how["metric"], "alpha": how["alpha"], "seed": how["seed"]}
-        judged = conclusions(self.examples, "interaction", PAIR, minimum_effect=how["min_effect"], **asked)
+        asked = {name: how[name] for name in ("metric", "min_effect", "alpha", "seed")}
+        judged = conclusions(self.examples, "interaction", PAIR, **asked)
         effects = ("effect_first", "effect_second", "effect")
         means = {name: estimates(UnitTable.from_frame(self.examples, name, by=PAIR)) for name in effects}
         found = judged.assign(**means, relation=judged["state"].map(RELATION))

@@ -90,7 +90,7 @@ class Arriving(Replacement):
 
     paths: tuple[Path, ...]
     runs: Runs = field(repr=False)
-    kind: ClassVar[str] = "path"
+    name: ClassVar[str] = "path"
     from_source: ClassVar[bool] = True
 
     @property

@@ -57,11 +57,11 @@ class ReplacementComparison(Result):
     def summary(self) -> pd.DataFrame:
         """One row per replacement and component, as ``conclusions`` gives them: ``effect``, ``low``, ``state`` ..."""
         how = self.provenance
-        asked = {"metric": how["metric"], "alpha": how["alpha"], "seed": how["seed"]}
+        asked = {name: how[name] for name in ("metric", "min_effect", "alpha", "seed")}
         found = []
         for name in self.replacements:
             rows = self.examples[self.examples["replacement"] == name]
-            table = conclusions(rows, "effect", self.labels, minimum_effect=how["min_effect"], **asked)
+            table = conclusions(rows, "effect", self.labels, **asked)
             table.insert(0, "replacement", name)
             found.append(table)
         return pd.concat(found, ignore_index=True)

@@ -205,6 +205,6 @@ def self_repair(
     frame["repair"] = frame["total"] - frame["direct"]
     frame["repair_by_norm"] = frame["direct_renormalised"] - frame["direct"]
     frame["repair_by_later"] = frame["total"] - frame["direct_renormalised"]
-    used = {"replacement": replacement.kind, "reference_hash": replacement.reference_hash}
+    used = {"replacement": replacement.name, "reference_hash": replacement.reference_hash}
     how = {"min_effect": asked.min_effect, **used}
     return SelfRepairResult(frame[[*columns, *MEASURES]], {**result.provenance, **how})

@@ -63,7 +63,7 @@ class WordExchange(Patch):
     """
 
     words: Mapping[int, tuple[int, ...]] = field(kw_only=True, repr=False)
-    kind: ClassVar[str] = "word"
+    name: ClassVar[str] = "word"
 
     def __post_init__(self) -> None:
         later = sorted({each.layer or 0 for each in self.sites} - {0})
@@ -74,7 +74,7 @@ class WordExchange(Patch):
             )
 
     def _told(self) -> str:
-        return f"{self.kind} at {hashlib.sha256(repr(sorted(self.words.items())).encode()).hexdigest()}"
+        return f"{self.name} at {hashlib.sha256(repr(sorted(self.words.items())).encode()).hexdigest()}"
 
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows with their words at the same place are alike, as those of ``Patch`` are."""

@@ -45,12 +45,13 @@ class Block(nn.Module):
             self.hook_resid_mid, self.hook_mlp_in, self.hook_mlp_out = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
+        """``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``, or another order of the table above."""
         before = self._stream(x)
         x = before + self.hook_attn_out(self.attn(self._inputs(before), places, cache))
         if self.has_mlp:
-            x = self.attended(self.hook_resid_mid(x))
-            x = x + self._mlp(self.seen_by_mlp(before, x))
-        return self.left(self.hook_resid_post(x))
+            x = self.after_attention_norm(self.hook_resid_mid(x))
+            x = x + self._mlp(self.mlp_input(before, x))
+        return self.after_mlp_norm(self.hook_resid_post(x))
 
     def _mlp(self, x: Residual) -> Residual:
         # A copy where listened: an edit in place there reaches the MLP and not the stream.
@@ -80,20 +81,20 @@ class Block(nn.Module):
         """What attention reads of the stream, which post-norm has normalised already."""
         return x if self.post_norm else self.ln1(x)
 
-    def attended(self, x: Rows) -> Rows:
-        """What goes on to the MLP's sum when attention has written."""
+    def after_attention_norm(self, x: Rows) -> Rows:
+        """``ln1(x)`` in post-norm, else ``x``: of the stream to which attention has been added."""
         return self.ln1(x) if self.post_norm else x
 
-    def seen_by_mlp(self, before: Rows, after: Rows) -> Rows:
-        """The stream before attention has written, or after."""
+    def mlp_input(self, before: Rows, after: Rows) -> Rows:
+        """The stream after attention has been added, or before in a parallel block."""
         return before if self.parallel else after
 
     def read_by_mlp(self, x: Rows) -> Rows:
         """What the MLP reads of the stream."""
         return x if self.post_norm else self.ln2(x)
 
-    def left(self, x: Rows) -> Rows:
-        """What the next block gets."""
+    def after_mlp_norm(self, x: Rows) -> Rows:
+        """The block's last norm in post-norm (``ln1`` where there is no MLP), else ``x``."""
         if not self.post_norm:
             return x
         return self.ln2(x) if self.has_mlp else self.ln1(x)

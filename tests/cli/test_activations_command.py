@@ -53,7 +53,7 @@ def collect(run, data, tmp_path):
 
 
 def test_a_store_of_every_word(collect, tmp_path):
-    result = collect("--site", "z, resid_post", "--layer", "0,2", "--json")
+    result = collect("--site", "z, resid_post", "--layer", 0, "--layer", 2, "--json")
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
     sites = [Site(name, layer) for layer in (0, 2) for name in ("resid_post", "z")]
@@ -151,10 +151,10 @@ def test_a_task(run, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--site z --layer 3", "--layer 3: expected a layer of the model, from 0 to 2"),
-        ("--site z --layer x", "--layer x: expected a layer of the model, from 0 to 2"),
+        ("--site z --layer 3", "layers: the model has 3 (0 to 2), got [3]"),
+        ("--site z --layer x", "'x' is not a valid int"),
         ("--site z --pooling median", "'median' is not one of 'first'"),
-        ("--site z --window 1", "'--window'"),
+        ("--site z --max-window 1", "'--max-window'"),
         ("", "Missing option '--site'"),
     ],
 )

@@ -106,8 +106,10 @@ def test_an_interrupt_is_one_line_and_exit_code_130(fail_with, run, tmp_path, ta
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whoever_reads_along_may_stop():
-    command = [sys.executable, "-m", "interp", "model", "plan", "gpt2-xl", "--hardware", "h100"]
+@pytest.mark.parametrize("told", ["model plan gpt2-xl --hardware h100", "tasks", "heads --help"])
+def test_whoever_reads_along_may_stop(told):
+    """Lines of text, a table and a help text, of which the last two are printed by rich."""
+    command = [sys.executable, "-m", "interp", *told.split()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as begun:
         begun.stdout.close()
         assert begun.stderr.read() == ""

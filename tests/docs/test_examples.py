@@ -80,7 +80,7 @@ def codes():
 
 
 def imported():
-    """The functions and classes of ours that a user imports, by their dotted names; figures have their own test."""
+    """Our functions and classes that a user imports, by their dotted names; figures have a test of their own."""
     nodes = [each for code in codes() if _parses(code) for each in ast.walk(ast.parse(code))]
     named = {
         each.name: _imported(node.module, each.name)

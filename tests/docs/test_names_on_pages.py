@@ -13,6 +13,10 @@ from markdown_pages import FENCE
 from typer.core import TyperGroup
 
 from interp.cli import app
+from interp.interventions.intervention import WRITTEN
+from interp.methods.erasure.readings import SITES as ERASED
+from interp.model.loading.huggingface import FAMILIES
+from interp.model.sites import SITES
 
 pytestmark = pytest.mark.unchecked
 
@@ -130,6 +134,65 @@ def test_what_a_page_names_is_there(page):
     text = text_of(page)
     linked = {name: found for name in LINKED.findall(text) if (found := wrong_call(name, None)) is not None}
     assert not wrong_in(text) | linked
+
+
+def test_scripts_that_are_named_are_there():
+    """In backticks, by the end of their path, in any file; but those of TransformerLens' tests."""
+    files = [
+        file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".toml", ".ipynb")
+    ]
+    parts = [file.relative_to(ROOT).parts for file in files]
+    ends = {"/".join(each[n:]) for each in parts for n in range(len(each))}
+    named = re.compile(r"`(?:python )?(?!(?:unit|integration|acceptance)/)([\w/-]+\.py)\b")
+    found = {(str(file), name) for file in (*files, *PAGES) for name in named.findall(file.read_text())}
+    assert len(found) > 100
+    assert [each for each in found if each[1] not in ends and "NAME" not in each[1]] == []
+
+
+def listed(path, pattern):
+    """The names in what a pattern finds in a file: those in backticks, or else between commas."""
+    found = re.search(pattern, (ROOT / path).read_text(), re.DOTALL)[1]
+    return re.findall(r"`(\w+)`", found) or re.split(r", | and ", found.replace(" (Pythia)", ""))
+
+
+def test_sites_and_families_are_listed_whole():
+    sites = listed("docs/explanation/residual-stream.md", r"## Sites\n.*?\|---\|\n(.*?)\n\n")
+    axes = {"batch", "pos", "head", "d_model", "d_head", "d_mlp", "W_O"}
+    assert set(sites) - axes == set(SITES)
+    assert sorted(listed("docs/how-to/patch.md", r"patch at (.*?)\. ")) == sorted(WRITTEN)
+    assert sorted(listed("interp/options.py", r"What is patched: (.*?)\.\n")) == sorted(WRITTEN)
+    assert sorted(listed("interp/options.py", r"site: (``z``, head by head.*?)\.\n")) == sorted(ERASED)
+    families = {family.name for family in FAMILIES.values()}
+    assert set(listed("docs/how-to/own-checkpoint.md", r"\n(GPT-2, .*?), from a folder")) == families
+    assert set(listed("docs/explanation/architectures.md", r"modules \| (.*?) \|")) == families
+    assert set(listed("interp/model/loading/load.py", r"``transformers`` \((.*?)\)")) == families
+    ten = listed("README.md", r"\*\*Ten families of models.\*\* Checkpoints of (.*?) are read")
+    assert set(ten) == families | {"nanoGPT", "minGPT", "llama2.c"}
+    assert len(ten) == 10
+
+
+def names_in(text):
+    """The dotted names in some text; one that begins with a dot has the parent of the full name before it."""
+    last = ""
+    for name in re.findall(r"`((?:interp|analyses|forerunners|recipes)?(?:\.\w+)+)`", text):
+        last = last.rpartition(".")[0] + name if name.startswith(".") else name
+        yield last
+
+
+def is_there(name):
+    try:
+        return resolved(name) is not None
+    except (ModuleNotFoundError, AttributeError):
+        return False
+
+
+def test_the_changelog_says_where_names_went():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    moved, gone = text[text.index("**Modules**") : text.index("\nFunctions that")].split("Gone are:")
+    rows = [row.split("|")[1:3] for row in moved.splitlines() if row.startswith("| `")]
+    assert len(rows) > 40
+    assert [name for _, new in rows for name in names_in(new) if not is_there(name)] == []
+    assert [name for old in (*(old for old, _ in rows), gone) for name in names_in(old) if is_there(name)] == []
 
 
 @pytest.mark.parametrize("module", sorted((ROOT / "interp").rglob("*.py")), ids=lambda path: path.stem)

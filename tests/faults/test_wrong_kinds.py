@@ -188,3 +188,12 @@ def test_whose_model_is_any():
     assert shape(MODEL) == MODEL.cfg.n_heads
     with pytest.raises(InputError, match=r"model: expected a model, got a GPT2LMHeadModel; interp.load_model makes"):
         shape(GPT2)
+
+
+def test_an_unknown_option_is_told_all_that_there_are_and_the_methods_own_first():
+    with pytest.raises(InputError) as refused:
+        interp.ablate(MODEL, TASK, ablation="zero")
+    assert str(refused.value) == (
+        "ablation: AblateOptions has no such option; known are 'replacement', 'site', 'by', 'n', 'seed', "
+        "'memory_budget', 'metric', 'components', 'heads', 'sets', 'layers', 'draws'"
+    )

@@ -21,7 +21,7 @@ from interp.tasks.task import Unit
 
 VECTORS = tuple(name for name in WRITTEN if name != "pattern")
 FITTED = ("z", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
-"""Where ``methods/erasure.py`` fits erasers."""
+"""Where ``methods/erasure/erasers.py`` fits erasers."""
 
 
 def eraser(rng, d, rank):

@@ -202,7 +202,7 @@ def test_a_template_s_mean_is_over_all_positions_of_its_reference_examples():
     units = [pair(prompts(1, 1), template="short"), pair(prompts(3, 2), template="long")]
     task, model = task_of(units, [*shorts, *longs]), HandModel()
     made = make_replacement("template_mean", model, task, sites=[Z])
-    assert (made.kind, made.draws) == ("template_mean", 1)
+    assert (made.name, made.draws) == ("template_mean", 1)
     for row in task_rows(task.metric, task.units):
         values = made.values(Z, Batch((row,), torch.tensor([row.tokens])), 0)
         expected = by_hand(model, shorts if row.template == "short" else longs)

@@ -69,7 +69,7 @@ def test_a_model_is_one_and_a_named_task_needs_its_tokenizer():
 def test_names_and_pairs_are_checked_without_a_type_checker():
     with pytest.raises(InputError, match=r"heads: expected \(layer, head\) pairs, got \(0, 1\); give a list such as"):
         unchecked(check_heads)(HandModel(), (0, 1))
-    with pytest.raises(InputError, match="ablation 'meen' is unknown; did you mean 'mean'"):
+    with pytest.raises(InputError, match="replacement 'meen' is unknown; did you mean 'mean'"):
         inspect.unwrap(make_replacement)("meen", HandModel(), varied_task(), sites=[])
     with pytest.raises(InputError, match="no metric is called 'probabilty'; did you mean 'probability'"):
         unchecked(as_measured)(varied_task(), "probabilty")

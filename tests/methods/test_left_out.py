@@ -89,13 +89,13 @@ def test_a_task_that_fails_in_the_middle_is_left_out_with_its_choosing_items(mon
 
 def test_probes_that_are_refused_leave_the_other_evidence(monkeypatch):
     def refused(*_arguments, **_options):
-        raise InputError("folds: nothing to train on", "give more text")
+        raise InputError("cv: nothing to train on", "give more text")
 
     monkeypatch.setattr(evidence, "representation", refused)
     found = heads(model(), ["agreement"], n=20, max_group=0)
     assert found.summary()["effect"].notna().all()
     assert found.summary()["probe"].isna().all()
-    assert found.provenance["left_out"] == {"agreement, probes": "folds: nothing to train on"}
+    assert found.provenance["left_out"] == {"agreement, probes": "cv: nothing to train on"}
 
 
 def test_what_is_kept_says_what_this_question_left_out(tmp_path):

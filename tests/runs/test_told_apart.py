@@ -183,7 +183,7 @@ class Twice(Zero):
 
 class TestReplacements:
     def test_somebodys_own_kind_is_refused(self, tmp_path):
-        with pytest.raises(InputError, match="a replacement of kind 'zero' that does not say what it is"):
+        with pytest.raises(InputError, match="replacement 'zero' has no identity"):
             swept(Run(tmp_path), Twice())
 
     def test_a_patch_from_another_model(self, tmp_path):
@@ -210,7 +210,7 @@ class TestReplacements:
         keys = [swept(Run(tmp_path), each, model=model).provenance["run"] for each in others]
         assert len({first, *keys}) == 5
         assert keys[0] == keys[4]
-        assert own.kind == kind
+        assert own.name == kind
 
     def test_references_of_other_layouts(self, tmp_path):
         model, task = random_model(), random_task(lengths=(6,) * 8)

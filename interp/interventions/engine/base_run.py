@@ -46,7 +46,7 @@ class BaseRun:
         self._layer, self._here = 0, dict[str, Tensor]()
         self.answers = Answers.of(metric, batch)
         positions = self.answers.positions
-        self.final: Float[Tensor, "batch answer_pos d_model"] = self._last.left(
+        self.final: Float[Tensor, "batch answer_pos d_model"] = self._last.after_mlp_norm(
             self.at("resid_post", n_layers - 1)[:, positions.start : positions.stop]
         )
         self._base_log_p: Float[Tensor, "row d_vocab"] | None = None
@@ -78,7 +78,7 @@ class BaseRun:
         stream = read(self.model, self.batch.source_tokens, [name])[name]
         # Both end alike, whatever their lengths.
         positions, longer = self.answers.positions, stream.shape[1] - self.batch.length
-        at_end = self._last.left(stream[:, positions.start + longer : positions.stop + longer])
+        at_end = self._last.after_mlp_norm(stream[:, positions.start + longer : positions.stop + longer])
         return RowScores.of(self.scores(at_end))
 
     def scores(self, stream: FinalStream, rows: Int[Tensor, " row"] | None = None) -> Scores:

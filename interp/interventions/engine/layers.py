@@ -216,7 +216,7 @@ class Wavefront:
         x, z = self._join(layer, BEFORE_WRITING, [x, z], ["resid_pre", "z"])
         z = self.editor.apply("z", layer, z)
         mid = x + self._write(layer, z)
-        return self._blocks[layer].left(self._after_attention(layer, x, mid, narrow))
+        return self._blocks[layer].after_mlp_norm(self._after_attention(layer, x, mid, narrow))
 
     def _after_attention(self, layer: int, x: Stream, mid: Stream, narrow: bool) -> Stream:
         """The sum that leaves the block; in a parallel block, the MLP reads what was there before attention wrote."""
@@ -228,10 +228,10 @@ class Wavefront:
         streams = self._answers_only(narrow, *streams)
         streams = self._join(layer, BEFORE_MLP, streams, names)
         mid = self.editor.apply("resid_mid", layer, streams[0])
-        out = self._mlp(layer, block.seen_by_mlp(streams[-1], block.attended(mid)))
+        out = self._mlp(layer, block.mlp_input(streams[-1], block.after_attention_norm(mid)))
         mid, out = self._join(layer, AFTER_MLP, [mid, out], ["resid_mid", "mlp_out"])
         out = self.editor.apply("mlp_out", layer, out)
-        (x,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, block.attended(mid) + out))
+        (x,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, block.after_attention_norm(mid) + out))
         return x
 
     def _answers_suffice(self, layer: int) -> bool:

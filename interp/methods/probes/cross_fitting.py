@@ -81,7 +81,7 @@ def make_folds(
     sides = {name: side for name, side in sides.items() if side.max() > 0}
     if not sides:
         raise InputError(
-            f"folds: expected several documents, templates or lemmas to hold out, got {groups[0]!r} alone; give more "
+            f"cv: expected several documents, templates or lemmas to hold out, got {groups[0]!r} alone; give more "
             "text, or a task with more words"
         )
     blocks, atom = np.unique(np.stack(list(sides.values()), axis=1), axis=0, return_inverse=True)
@@ -109,7 +109,7 @@ def _folds(
         mask, inner = without(block), []
         if not mask.any():
             raise InputError(
-                f"folds: {np.bincount(atom)[number]} examples share a document or a lemma with all others, so that "
+                f"cv: {np.bincount(atom)[number]} examples share a document or a lemma with all others, so that "
                 "there is nothing to train on; give more text, or fewer folds"
             )
         for step in range(1, sizes.max()) if nested else ():

@@ -78,7 +78,7 @@ def test_the_seed_decides_who_goes_where():
 
 def test_nothing_to_hold_out_is_refused():
     with pytest.raises(
-        InputError, match="expected several documents, templates or lemmas to hold out, got 'one' alone"
+        InputError, match="cv: expected several documents, templates or lemmas to hold out, got 'one' alone"
     ):
         make_folds(["one"] * 9, ["a"] * 9, 5)
 
