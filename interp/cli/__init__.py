@@ -30,12 +30,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 model_app = typer.Typer(
-    help="What is this model, and what would it need? Look at one, or convert it.", no_args_is_help=True
+    help="What is this model, and what would it need? Describe, plan or convert one.", no_args_is_help=True
 )
 activations_app = typer.Typer(
-    help="What does a model hold at every word? Store it, or check a store.", no_args_is_help=True
+    help="What are a model's activations at every word? Store them, or check a store.", no_args_is_help=True
 )
-runs_app = typer.Typer(help="What is kept of what was measured? Look after it, or go on.", no_args_is_help=True)
+runs_app = typer.Typer(help="Which runs are kept? List, check, resume, export or remove them.", no_args_is_help=True)
 
 
 def _add(name: str, function: Callable[..., None], panel: str | None = None, group: typer.Typer = app) -> None:
