@@ -161,7 +161,7 @@ def _check_kinds(
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         raise InputError(f"{shown(error.filename)}: expected the path of a file or folder, got a longer text")
     if isinstance(error, UnicodeEncodeError):
-        raise InputError(f"{shown(error.object)}: expected Unicode text, got half of a surrogate pair; read it anew")
+        raise InputError(f"{shown(error.object)}: expected Unicode text, got half of a surrogate pair; read it again")
     if isinstance(error, ValueError) and "embedded null" in str(error):  # as Python says of any path
         raise InputError(f"{function.__name__}: expected the path of a file or folder, got one with a null character")
 

@@ -211,7 +211,7 @@ def as_numbers(values: Tensor) -> Float[np.ndarray, " row"]:
     if failed:
         raise InputError(
             f"the metric is NaN or infinite on {failed} of {len(numbers)} prompts or sentences: the weights, or a "
-            "hook's result, are no finite numbers, or overflow in the model's dtype",
+            "hook's result, are not finite numbers, or overflow in the model's dtype",
             "give dtype='float32' where that is less (of interp.load_model)",
             "take weights that are finite",
         )
