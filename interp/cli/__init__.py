@@ -15,7 +15,7 @@ from interp.cli.exits import MEANINGS
 from interp.cli.generated import from_dataclasses
 from interp.cli.saying import say
 
-ASK, TRUST, PREPARE = "Ask", "Trust", "Prepare, and look"
+ASK, TRUST, PREPARE = "Ask", "Trust", "Prepare and inspect"
 START = """Start:
   interp doctor                # is all well here?
   interp heads --out report    # which heads of the embedded model track what?

@@ -55,7 +55,7 @@ LEAST = {
 }
 TYPED = {
     "heads": " Each is LAYER.HEAD, both counted from 0, as in 2.1; repeat it for several.",
-    "layers": " They are counted from 0; repeat it for several.",
+    "layers": " Layers are counted from 0; repeat it for several.",
     "memory_budget": " Units can be given, as in 512MB or 2GB.",
 }
 """What help adds of how it is typed."""

@@ -31,8 +31,7 @@ class Judged(Tasks):
     Attributes:
         choose: Choose heads on other items first (the split `select` of generated tasks); nothing is claimed of
             the others.
-        sibling: A model of another seed of the same training, judged as well: do verdicts replicate? Repeat it for
-            several.
+        sibling: A model of another seed, judged as well, to see whether verdicts replicate; repeat it for several.
         cards: Write a page for each head with a finding, as `interp head` does.
     """
 
