@@ -160,8 +160,7 @@ def required_units(
 ) -> float:
     """Units that decide a cell, with this `power`, whose effect is none, or twice the minimum; NaN if that is unknown.
 
-    `minimum` is in the unit of the metric, `standard_error` that of the mean over the present units, less the
-    minimum, `critical` as in ``Claims``.
+    `standard_error` is of the mean less the `minimum`, both in the unit of the metric; `critical` is as in ``Claims``.
 
     Examples:
         >>> from interp.claims.rules import required_units

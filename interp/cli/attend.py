@@ -86,10 +86,9 @@ def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tu
 
     named = [*data, *choose_on]
     corpora = [corpus_of(each, named, "--data and --choose-on") for each in (data, choose_on) if each]
-    for each in corpora:
-        there = each.contents.relations
-        if names is not None:
-            directions(names, there)
+    if names is not None:
+        for each in corpora:
+            directions(names, each.contents.relations)
     return corpora[0], corpora[1] if choose_on else None
 
 

@@ -65,8 +65,7 @@ class PairwiseResult(Result):
         ``p_adjusted`` (family-wise over the pairs), ``relation``, ``effect_first``, ``effect_second``, ``effect``,
         ``base``, ``minimum``, ``n_units``, ``n_clusters``.
         """
-        how = self.provenance
-        asked = {name: how[name] for name in ("metric", "min_effect", "alpha", "seed")}
+        asked = {name: self.provenance[name] for name in ("metric", "min_effect", "alpha", "seed")}
         judged = conclusions(self.examples, "interaction", PAIR, **asked)
         effects = ("effect_first", "effect_second", "effect")
         means = {name: estimates(UnitTable.from_frame(self.examples, name, by=PAIR)) for name in effects}

@@ -56,8 +56,7 @@ class ReplacementComparison(Result):
 
     def summary(self) -> pd.DataFrame:
         """One row per replacement and component, as ``conclusions`` gives them: ``effect``, ``low``, ``state`` ..."""
-        how = self.provenance
-        asked = {name: how[name] for name in ("metric", "min_effect", "alpha", "seed")}
+        asked = {name: self.provenance[name] for name in ("metric", "min_effect", "alpha", "seed")}
         found = []
         for name in self.replacements:
             rows = self.examples[self.examples["replacement"] == name]
