@@ -158,8 +158,7 @@ def _read(data: list[str] | None, feature: list[str] | None) -> "tuple[Corpus | 
     from interp.tasks.features import features_in
 
     corpus = corpus_of(data)
-    there = features_in(corpus)
-    features = names_in(feature)
+    there, features = features_in(corpus), names_in(feature)
     if features is None:
         return corpus, [name for name in there if not name.startswith("feats:")]
     for name in features:

@@ -279,7 +279,7 @@ def _command_of(about: Any) -> list[str]:
         return []
     if not command or command[0] not in RESUMABLE:
         return []
-    # Where it was kept, and that it was to be asked anew, is of that time.
+    # Where it was kept, and that it was to be asked again, is of that time.
     kept, following = list[str](), iter(command)
     for each in following:
         if each == "--runs":

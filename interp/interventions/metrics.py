@@ -74,7 +74,7 @@ class Scores:
 
 
 def check_metric(metric: str) -> None:
-    """Refuse what is no metric with an ``InputError`` that says which are nearest."""
+    """Refuse an unknown metric with an ``InputError`` that says which are nearest."""
     if metric not in get_args(MetricName):
         raise InputError(f"no metric is called {metric!r}; {suggest(str(metric), get_args(MetricName))}")
 

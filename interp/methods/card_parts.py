@@ -196,7 +196,7 @@ def every_replacement(
 
     Raises:
         InputError: Fewer than two replacements are possible.
-        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+        KeyboardInterrupt: The sweep was interrupted: some of the examples are not evidence on the task.
     """
     refused: dict[ReplacementName, str] = {}
     for name in COMPARED:

@@ -52,7 +52,7 @@ BACK = "../report.html"
 class HeadCard(Result):
     """All that is known of one head, as tidy tables; each has the column ``task``, and rows in the tasks' order.
 
-    Verdicts, examples and shares are of all tasks of the dossier; what had to be measured anew may be of some of them.
+    Verdicts, examples and shares are of all tasks of the dossier; what had to be measured again may be of some of them.
 
     Attributes:
         examples: One row a task and example of this head, as the dossier measured it; as ``HeadsReport.examples``.
@@ -264,7 +264,7 @@ def _heads_of(rows: pd.DataFrame) -> list[Head]:
 def _card(
     model: Any, head: Head, report: HeadsReport, max_units: int, tasks: Sequence[Task], parts: Sequence[Parts]
 ) -> HeadCard:
-    """A head's card, with the `parts` of the `tasks` on which it was measured anew."""
+    """A head's card, with the `parts` of the `tasks` on which it was measured again."""
     verdicts, examples = (of_head(frame, head).reset_index(drop=True) for frame in (report.summary(), report.examples))
     asked, own = card_parts.asked_of(report), verdicts.set_index("task", drop=False)
     of_base = [

@@ -176,7 +176,7 @@ def _ranks_alike(by: Callable[..., Any], one: Float[np.ndarray, " cell"], other:
 
 
 def _resampled_means(table: UnitTable, seed: int) -> Float[np.ndarray, "resample cell"]:
-    """The stratified means where the clusters are drawn anew, whole, with all cells on the same draw."""
+    """The stratified means where the clusters are drawn again, whole, with all cells on the same draw."""
     sums, counts = cluster_sums(table)
     n_clusters = sums.shape[1]
     weights = np.random.default_rng(seed).multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=RESAMPLES)
