@@ -111,7 +111,7 @@ def verify(
     if hurt:
         raise LoadError(
             f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join([*hurt][:5])}; `interp runs resume "
-            f"KEY{_where(work.runs)}` makes it again; where a manifest.json is damaged, the command itself does"
+            f"KEY{_where(work.runs)}` makes it again; where a manifest.json is damaged, give the command again"
         )
     if others:
         raise LoadError(
