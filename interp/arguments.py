@@ -133,7 +133,7 @@ def _check_choice(name: str, value: Any, hint: Any) -> None:
 
 
 def check_share(name: str, value: Any, *, ends: bool = False) -> None:
-    """Refuse what is no number between 0 and 1, with an ``InputError``; the two themselves, too, without `ends`."""
+    """Refuse all but a number between 0 and 1, with an ``InputError``; the two themselves, too, without `ends`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= 1 or (value in (0, 1) and not ends):
         expected = "a number from 0 to 1" if ends else "a share between 0 and 1"
@@ -161,7 +161,7 @@ def _check_kinds(
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         raise InputError(f"{shown(error.filename)}: expected the path of a file or folder, got a longer text")
     if isinstance(error, UnicodeEncodeError):
-        raise InputError(f"{shown(error.object)}: expected Unicode text, got half of a surrogate pair; read it anew")
+        raise InputError(f"{shown(error.object)}: expected Unicode text, got half of a surrogate pair; read it again")
     if isinstance(error, ValueError) and "embedded null" in str(error):  # as Python says of any path
         raise InputError(f"{function.__name__}: expected the path of a file or folder, got one with a null character")
 
@@ -213,7 +213,7 @@ def is_numpy(value: object) -> bool:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether `value` is a whole number of any library; True and False are none."""
+    """Whether `value` is a whole number of any library; True and False are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

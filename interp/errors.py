@@ -134,8 +134,7 @@ def shown(value: object) -> str:
 def suggest(name: str, known: Iterable[str], n: int = 3) -> str:
     """Say which of the `known` names are nearest to `name`, as the last clause of a message.
 
-    Returns ``"did you mean 'a', 'b'?"``, or the known names (of more than 16 the first 8) when none is near, or that
-    none is known.
+    Returns ``"did you mean 'a', 'b'?"``, or the known names, of many the first, when none is near, or that none is.
     """
     names = [each[:MOST_SHOWN] for each in known]
     near = _near(name, names, n)

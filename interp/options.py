@@ -71,7 +71,7 @@ class ComponentOptions(SweepOptions):
 
     Attributes:
         components: ``heads`` (their ``z``), ``mlps`` (all that they write) or ``neurons`` (after the activation).
-        heads: Heads, as ``(layer, head)``, that are ablated one by one; None for all.
+        heads: Heads that are ablated one by one; in Python ``(layer, head)`` pairs; None for all.
         sets: Sets of such pairs; the heads of a set are ablated together.
         layers: Layers whose heads, MLPs or neurons are ablated; None for all. Neurons have one cell each, so name the
             layers where the model is large.
@@ -90,11 +90,11 @@ class AblateOptions(ComponentOptions):
     """What ``interp.ablate`` is asked.
 
     Attributes:
-        replacement: What takes their place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or ``resample``;
-            in Python also what ``make_replacement`` has made.
-        site: In place of components, a site that ``patch`` knows, such as ``attn_out``; None for ``z`` where ``by`` is
+        replacement: What takes a component's place: ``zero``, ``mean``, ``positional_mean``, ``template_mean`` or
+            ``resample``; in Python also what ``make_replacement`` has made.
+        site: In place of components, a site that ``patch`` knows, such as ``attn_out``; None for ``z`` where ``by=`` is
             given.
-        by: What makes a cell at this site: ``layer``, ``head``, ``pos``, ``key`` or ``neuron``. What is left out is
+        by: The axes of a cell at this site: ``layer``, ``head``, ``pos``, ``key`` or ``neuron``. Along the others it is
             ablated all at once; None for one cell a layer, or a head where the site has heads.
     """
 
@@ -144,10 +144,10 @@ class PatchOptions(GridOptions):
     """What ``interp.patch`` is asked.
 
     Attributes:
-        screen: Whether all cells are estimated by gradients first, and only the ``top`` ones and an ``audit`` of the
+        screen: Whether all cells are estimated by gradients first, and only the ``top=`` ones and an ``audit=`` of the
             others measured; in Python also ``"integrated_gradients"``, which is nearer where the metric is curved.
-        top: How many cells a screen measures because they come first: a whole number, or the share of all cells.
-        audit: How many of the other cells it draws at random, to say what it missed; likewise.
+        top: How many of the largest estimates a screen measures: a whole number, or a share of all cells.
+        audit: How many of the other cells a screen draws at random, to say what it missed: a number, or a share.
     """
 
     screen: bool | GradientMethod = False
@@ -255,7 +255,7 @@ class VerdictOptions(Options):
     Attributes:
         min_effect: The smallest excess that counts.
         alpha: The error rate of the verdicts.
-        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is exploratory.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr`` (Benjamini & Hochberg) is for exploring.
         seed: Seed of every random draw: folds, control labels and resampling.
     """
 
@@ -271,8 +271,9 @@ class AttendOptions(VerdictOptions):
 
     Attributes:
         exclude: What a head's most attended word is not chosen among: ``special`` tokens, the word ``self``.
-        max_window: Most tokens of a document that are read at once; a shorter context goes before.
+        max_window: The most tokens of a document that are read at once, if the model's context is not shorter.
         min_effect: The smallest excess over the best rule that counts, as a share of the pairs.
+        seed: Seed of the resampling.
     """
 
     exclude: Sequence[Excluded] | Excluded = ("special", "self")
@@ -292,14 +293,14 @@ class ProbeOptions(VerdictOptions):
     Attributes:
         site: What is read: a site that ``patch`` knows, such as ``z``, but not ``pattern``; or ``embed`` or
             ``pos_embed``. Several are read in one run and corrected together.
-        layers: Layers; None for all.
-        heads: ``(layer, head)`` pairs; None for all heads.
-        kind: Kind of probe: ``logistic``, ``ridge``, ``lda`` or ``mlp``. A feature that is a number takes ``ridge``.
+        layers: Only these layers; None for all.
+        heads: Only these heads; in Python ``(layer, head)`` pairs; None for all.
+        kind: The probe: ``logistic``, ``ridge``, ``lda`` or ``mlp``. A feature that is a number takes ``ridge``.
         penalties: Strengths of the penalty, one of which is chosen in every fold; None for the kind's own.
         cv: Number of folds of documents (or templates), and of lemmas.
         min_examples: Classes with fewer examples are left out.
-        at: Of a task: ``query``, the position that predicts the answer, or ``related``, the related word.
-        context: Of a corpus: what is read at once, as much of a ``document`` as fits, or a ``sentence``.
+        at: Where a task is read: ``query``, the position that predicts the answer, or ``related``, the related word.
+        context: What is read at once of a corpus: as much of a ``document`` as fits, or a ``sentence``.
         pooling: Which of a word's tokens is read: the ``first``, the ``last``, or their ``mean``.
         n: Units to draw of a task that is given by its name, or words of a corpus or a store; None for the task's own
             number, or all words.
@@ -364,10 +365,10 @@ class HeadsOptions(Options):
         min_attention: The smallest excess attention that counts, as a share of all attention.
         min_effect: The smallest effect that counts, as a share of the base run's mean metric.
         min_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
-        probes: Whether each task's feature is probed for; without, no head tracks a task that names one.
+        probes: Whether each task's feature is probed for. Without probes, no head tracks a task that names a feature.
         max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
-        correction: ``max-T`` bounds the chance of any false claim; ``fdr``, exploratory, the expected share of false
-            ones.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, bounds the expected share
+            of false claims.
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
     """
 
@@ -390,7 +391,7 @@ class CardOptions(HeadsOptions):
     """What ``head_card`` is asked: as ``HeadsOptions``, of the dossier that it makes where none is given.
 
     Attributes:
-        max_units: On how many units of a task direct paths are patched.
+        max_units: Units of a task on which direct paths are patched.
     """
 
     max_units: int = 40

@@ -15,7 +15,7 @@ from interp.cli.exits import MEANINGS
 from interp.cli.generated import from_dataclasses
 from interp.cli.saying import say
 
-ASK, TRUST, PREPARE = "Ask", "Trust", "Prepare, and look"
+ASK, TRUST, PREPARE = "Ask", "Trust", "Prepare and inspect"
 START = """Start:
   interp doctor                # is all well here?
   interp heads --out report    # which heads of the embedded model track what?
@@ -30,12 +30,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 model_app = typer.Typer(
-    help="What is this model, and what would it need? Look at one, or convert it.", no_args_is_help=True
+    help="What is this model, and what would it need? Describe, plan or convert one.", no_args_is_help=True
 )
 activations_app = typer.Typer(
-    help="What does a model hold at every word? Store it, or check a store.", no_args_is_help=True
+    help="What are a model's activations at every word? Store them, or check a store.", no_args_is_help=True
 )
-runs_app = typer.Typer(help="What is kept of what was measured? Look after it, or go on.", no_args_is_help=True)
+runs_app = typer.Typer(help="Which runs are kept? List, check, resume, export or remove them.", no_args_is_help=True)
 
 
 def _add(name: str, function: Callable[..., None], panel: str | None = None, group: typer.Typer = app) -> None:

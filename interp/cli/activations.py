@@ -36,13 +36,13 @@ class Collected(Drawn):
         site: Sites, separated by commas: z, resid_post, ...
         out: Folder for the store: new, empty, or one to go on with.
         data: A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.
-        task: In place of --data, a task of `interp tasks`: the position that predicts.
+        task: In place of --data, a task of `interp tasks`, whose predicting positions are read.
         layers: Only these layers; None for all.
-        feature: What is noted of each word, separated by commas, as upos, number or feats:Tense; None for all that the
-            treebank has, without feats:.
-        pooling: Of a word's tokens, the first, the last, or their mean.
+        feature: Features to store of each word, separated by commas, such as upos, number or feats:Tense; None for all
+            that the treebank has, without feats:.
+        pooling: Which of a word's tokens is stored: the first, the last, or their mean.
         context: What is read at once: as much of a document as fits, or a sentence; None for document.
-        max_window: Most tokens of a document that are read at once.
+        max_window: The most tokens of a document that are read at once.
         seed: Seed of every random draw.
     """
 
@@ -59,7 +59,7 @@ class Collected(Drawn):
 
 
 def collect(of: Collected, work: Annotated[Work, Fields(without=("out", "runs", "fresh"))]) -> None:
-    """What does the model hold at every word? Stored for probes; asked again after an interrupt, it goes on."""
+    """What are the model's activations at every word? Stores them for probes; after an interrupt, it continues."""
     from interp.report.folder import FOLDER, absolute, check_place
     from interp.residual.collecting import require_positions
     from interp.runs.collecting import require_usable
@@ -95,7 +95,7 @@ def verify(
     folder: Annotated[Path, typer.Argument(help="A store of activations.", metavar="DIR")],
     work: Annotated[Work, Fields(only=("as_json",))],
 ) -> None:
-    """Is the store as it was written? Every byte is compared with its manifest."""
+    """Is the store as it was written? Compares every byte with its manifest."""
     from interp.runs.store import ActivationStore
 
     _show(ActivationStore.open(folder), None, work, folder)
@@ -158,8 +158,7 @@ def _read(data: list[str] | None, feature: list[str] | None) -> "tuple[Corpus | 
     from interp.tasks.features import features_in
 
     corpus = corpus_of(data)
-    there = features_in(corpus)
-    features = names_in(feature)
+    there, features = features_in(corpus), names_in(feature)
     if features is None:
         return corpus, [name for name in there if not name.startswith("feats:")]
     for name in features:

@@ -27,8 +27,8 @@ class Treebanks:
             None for every label without its subtypes, and coref.
         choose_on: Another treebank, on which one head of each relation and direction is chosen, and its baseline; only
             these are tested; None for all heads, where halves of the documents choose baselines.
-        include_special: Tokens of no word, such as BOS, may be what a head looks at most.
-        include_self: The word that looks may be what it looks at most.
+        include_special: Count tokens of no word, such as BOS, among what a head can look at.
+        include_self: Count the word itself among what a head can look at from there.
     """
 
     data: list[str]
@@ -39,7 +39,7 @@ class Treebanks:
 
 
 def attend(of: Treebanks, asked: Annotated[AttendOptions, Fields(without=("exclude",))], work: Work) -> None:
-    """Which heads look along which relation of real text? Against the best rule without attention, both ways."""
+    """Which heads look along which relation of real text? Each is compared with the best rule without attention."""
     run = work.run()
     names = names_in(of.relation)
     corpus, chooser = _read(of.data, of.choose_on or [], names)
@@ -86,10 +86,9 @@ def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tu
 
     named = [*data, *choose_on]
     corpora = [corpus_of(each, named, "--data and --choose-on") for each in (data, choose_on) if each]
-    for each in corpora:
-        there = each.contents.relations
-        if names is not None:
-            directions(names, there)
+    if names is not None:
+        for each in corpora:
+            directions(names, each.contents.relations)
     return corpora[0], corpora[1] if choose_on else None
 
 

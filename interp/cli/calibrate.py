@@ -36,7 +36,7 @@ def calibrate(
         ),
     ] = 0,
 ) -> None:
-    """How often are verdicts wrong? `interp heads` on models of known truth: heads planted by hand, and none."""
+    """How often are verdicts wrong? `interp heads` is run on models of known truth, with and without planted heads."""
     if (layers is None) != (heads is None):
         raise InputError("--layers and --heads make a shape together; give both or neither")
     run = work.run()

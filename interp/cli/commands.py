@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from interp.cli.exits import BAD_INPUT, CLOSED, FAILED, INTERRUPTED
-from interp.cli.options import ASKED, HEADINGS, LEFT
+from interp.cli.options import ASKED, HEADINGS, OUTPUT
 from interp.cli.running import events_as_lines, interrupted, kept_in
 from interp.cli.saying import answer_due, colours, say
 from interp.errors import AuditError, InputError, InterpError, plain, with_ways
@@ -81,7 +81,7 @@ class Grouped(TyperCommand):
         """The option --help, which stands under a heading, too."""
         found = super().get_help_option(ctx)
         if found is not None:
-            found.rich_help_panel = LEFT
+            found.rich_help_panel = OUTPUT
         return found
 
 
@@ -128,8 +128,7 @@ def _one_line() -> Iterator[None]:
         raise _failed(f"{name or 'a library'} cannot be imported ({error}); see interp doctor", FAILED) from error
     except (BrokenPipeError, SystemExit) as error:  # whoever read along has gone, which ends a command quietly
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
-            raise
-        # rich, which prints tables and help, has made the broken pipe an exit with code 1
+            raise  # else of rich, which prints tables and help, and makes a broken pipe an exit with code 1
         for stream in (sys.stdout, sys.stderr):  # what is left in them goes nowhere
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise typer.Exit(CLOSED) from error

@@ -20,7 +20,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "ablate": {
         "one head, with its interval": "interp ablate --head 2.1 --task agreement",
         "every head by itself, as a page": "interp ablate --task agreement --out ablation",
-        "the MLPs, each replaced by that of another example": (
+        "each MLP's output replaced by its output on another example": (
             "interp ablate --task ioi --components mlps --replacement resample --out ablation"
         ),
         "every place of the residual stream": "interp ablate --task ioi --site resid_pre --by layer,pos --out ablation",
@@ -31,7 +31,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
             "interp patch --task ioi --site resid_pre --by layer,pos --out patching"
         ),
         "what is needed, in place of what suffices": "interp patch --task ioi --direction noise --out patching",
-        "many cells: the strongest by gradients, then measured": (
+        "many cells: gradients choose the strongest, which are measured": (
             "interp patch --task ioi --site mlp_post --by layer,neuron --screen --out patching"
         ),
     },
@@ -45,7 +45,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     },
     "probe": {
         "can number be read in what the heads write?": "interp probe --feature number --task agreement --out probes",
-        "the same of the residual stream": "interp probe --feature number --task agreement --site resid_post",
+        "the same in the residual stream": "interp probe --feature number --task agreement --site resid_post",
         "parts of speech in a treebank": (
             "interp probe --feature upos --data gum-test.conllu --model books --min-examples 50 --out probes"
         ),
@@ -86,7 +86,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "of another folder, for a script": "interp runs ls --runs ./runs --json",
     },
     "runs show": {"by the first digits of its key": "interp runs show 3f9a"},
-    "runs resume": {"as it was begun": "interp runs resume 3f9a"},
+    "runs resume": {"where it stopped": "interp runs resume 3f9a"},
     "runs verify": {"all of them": "interp runs verify", "one": "interp runs verify 3f9a"},
     "runs export": {"the effects, a row each": "interp runs export 3f9a --out effects.csv"},
     "runs rm": {"two of them": "interp runs rm 3f9a 77c0"},

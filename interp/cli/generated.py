@@ -21,9 +21,9 @@ import typer
 from interp.cli import completing
 from interp.cli.options import (
     ASKED,
-    LEFT,
-    MACHINE,
+    HARDWARE,
     MEASURED,
+    OUTPUT,
     axes_of,
     bytes_of,
     no_larger_seed,
@@ -37,8 +37,8 @@ PANELS = {
         *("task", "data", "store", "feature", "relation", "model", "sibling", "components", "site", "by", "layers"),
         *("heads", "at", "direction", "prompts", "tokens"),
     ),
-    LEFT: ("out", "runs", "fresh", "cards", "as_json"),
-    MACHINE: (
+    OUTPUT: ("out", "runs", "fresh", "cards", "as_json"),
+    HARDWARE: (
         *("device", "dtype", "memory_budget", "threads", "processes", "executor", "address", "gpus"),
         *("hardware", "devices"),
     ),
@@ -54,9 +54,9 @@ LEAST = {
     **{"threads": 1, "processes": 1, "gpus": 0, "devices": 1, "prompts": 1, "tokens": 1},
 }
 TYPED = {
-    "heads": " Layer and head are counted from 0, as in 2.1; repeat it for several.",
-    "layers": " They are counted from 0; repeat it for several.",
-    "memory_budget": " With a unit, as 512MB or 2GB.",
+    "heads": " Each is LAYER.HEAD, both counted from 0, as in 2.1; repeat it for several.",
+    "layers": " Layers are counted from 0; repeat it for several.",
+    "memory_budget": " Units can be given, as in 512MB or 2GB.",
 }
 """What help adds of how it is typed."""
 CHECKED = {"seed": no_larger_seed, "threads": no_more_than_cpus}
@@ -69,6 +69,7 @@ REPEATED = {"data": "FILE", "choose_on": "FILE", "task": "NAME", "sibling": "NAM
 """What help calls the texts of a ``list``; others are lists of names, with commas."""
 PYTHON = re.compile(r"; in Python [^.;]*|``")
 """What help leaves out of a docstring."""
+AN_OPTION = re.compile(r"``(\w+)=``")
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def helps(options: type) -> dict[str, tuple[str, str]]:
     for each in reversed(options.__mro__):
         lines = cleandoc(each.__doc__ or "").partition("Attributes:\n")[2]
         for name, text in re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", lines, re.MULTILINE):
-            said = PYTHON.sub("", " ".join(text.split()))
+            said = PYTHON.sub("", AN_OPTION.sub(r"--\1", " ".join(text.split())))
             default = re.search(r"[;,]? ?\bNone for ((?:[^.;]|\.(?=\w))*)", said)
             found[name] = (said, "") if default is None else (said.replace(default[0], ""), default[1])
     return found

@@ -29,11 +29,10 @@ class Judged(Tasks):
     """What is judged.
 
     Attributes:
-        choose: Choose heads on other items first (the split `select` of generated tasks): nothing is shown of the
-            others.
-        sibling: A model of another seed of the same training, judged as well: do verdicts replicate? Repeat it for
-            several.
-        cards: A page for each head of which something is found, as of `interp head`.
+        choose: Choose heads on other items first (the split `select` of generated tasks); nothing is claimed of
+            the others.
+        sibling: A model of another seed, judged as well, to see whether verdicts replicate; repeat it for several.
+        cards: Write a page for each head with a finding, as `interp head` does.
     """
 
     choose: bool = False
@@ -44,10 +43,10 @@ class Judged(Tasks):
 def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))], on: Judged) -> None:
     """Which heads track what? Every head's evidence, a verdict on each head and task, and a page.
 
-    Attention is held against its toughest baseline, two kinds of ablation against
-    the smallest effect that counts, probes against controls; and for heads that
-    look and matter, the related word is exchanged. All claims are tested, and
-    corrected over all heads and tasks.
+    Attention is compared with its toughest baseline, two ablations with the
+    smallest effect that counts, and probes with controls. For heads that look and
+    matter, the related word is exchanged. All claims are tested, and corrected
+    over all heads and tasks.
     """
     run = work.run()
     from interp.cli.loading import load_tasks
@@ -106,7 +105,7 @@ def head(
     work: Work,
     on: Tasks,
 ) -> None:
-    """What does this head do? Its verdicts, kinds of ablation, halves, values, words, direct paths and circuits."""
+    """What does this head do? Its verdicts, effects by replacement, words, values, direct paths and circuits."""
     from interp.methods import head_card
     from interp.methods.ablation import as_head, parse_head
 

@@ -13,7 +13,7 @@ from interp.cli.saying import say
 
 
 def tasks(work: Annotated[Work, Fields(only=("as_json",))]) -> None:
-    """What can heads be asked? The tasks, what each says, and by what it is measured."""
+    """What can heads be asked? Lists the tasks, what each says, and its metric."""
     from interp.cli.terminal import print_json, print_table, records
     from interp.tasks.catalogue import list_tasks
 
@@ -27,7 +27,7 @@ def tasks(work: Annotated[Work, Fields(only=("as_json",))]) -> None:
 
 
 def doctor(work: Annotated[Work, Fields(only=("as_json",))]) -> None:
-    """Is this installation sound? Versions, files, devices, room for runs, and a tiny run that is checked."""
+    """Is this installation sound? Checks versions, files, devices, room for runs, and a tiny run."""
     import json
 
     from interp.doctor.examine import examine, in_lines, well

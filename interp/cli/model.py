@@ -24,7 +24,7 @@ _SHAPE = ("n_layers", "n_heads", "d_model", "d_head", "d_mlp", "d_vocab", "n_ctx
 
 
 def info(work: Annotated[Work, Fields(only=("model", "as_json"))]) -> None:
-    """What is this model? Its architecture, parameters, tokenizer, hash and card."""
+    """What is this model? Shows its architecture, parameters, tokenizer, hash and card."""
     from interp.cli.loading import can_be_asked
     from interp.cli.terminal import print_json, warnings_as_lines
     from interp.model.loading import load_model
@@ -82,7 +82,7 @@ def convert(
     destination: Annotated[Path, typer.Argument(help="Folder for the model: new or empty.", metavar="DST")],
     work: Annotated[Work, Fields(only=("dtype", "as_json"))],
 ) -> None:
-    """How does a checkpoint of another library get here? As a folder of interp's own, with its tokenizer."""
+    """How do I use a checkpoint of another library? Converts it to a folder of interp's own, with its tokenizer."""
     from interp.report.folder import check_new_folder
 
     folder = check_new_folder(destination, "DST")
@@ -113,11 +113,11 @@ class Planned(Drawn):
     Attributes:
         model: In place of a preset: a folder or checkpoint file, a hub name, or an embedded model. Its weights are not
             read.
-        task: With --model: the sweep is on this task of `interp tasks`.
-        hardware: cpu (measured now), a100, h100 or h200.
-        devices: How many hold the layers between them; they add memory, not speed. interp computes on one.
+        task: A task of `interp tasks` for the head sweep; give --model, too.
+        hardware: What to plan for: cpu (measured now), a100, h100 or h200.
+        devices: How many devices share the layers; they add memory, not speed. interp itself computes on one.
         prompts: Prompts of the head sweep; None for 16, or --task's.
-        tokens: Tokens of each, special tokens included; None for 20, or --task's longest.
+        tokens: Tokens of each prompt, special tokens included; None for 20, or --task's longest.
     """
 
     model: str | None = None
@@ -141,7 +141,7 @@ def plan(
         ),
     ] = None,
 ) -> None:
-    """What would a model need? Memory, operations and time of its weights, its cache and a full head ablation."""
+    """What would a model need? Estimates memory, operations and time of weights, cache and a full head ablation."""
     from interp.cli.terminal import print_json
     from interp.methods.plan import hardware_called
     from interp.methods.plan import plan as planned

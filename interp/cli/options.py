@@ -10,8 +10,8 @@ import typer
 from interp.errors import InputError, shown
 
 ASKED, MEASURED = "What is asked", "How it is measured"
-LEFT, MACHINE = "What is left, and where", "Which machine"
-HEADINGS = (ASKED, MEASURED, LEFT, MACHINE)
+OUTPUT, HARDWARE = "Output", "Hardware"
+HEADINGS = (ASKED, MEASURED, OUTPUT, HARDWARE)
 """Of a command's options, in this order."""
 LARGEST_SEED = 2**63 - 1
 _DIGITS = 30
@@ -111,7 +111,7 @@ class Drawn(Unequal):
     """What is drawn of a task.
 
     Attributes:
-        n: Units to draw of the task; None for the task's own, of a file all.
+        n: Units to draw of the task; None for the task's own number: a file is used whole.
     """
 
     n: int | None = None

@@ -30,9 +30,9 @@ class Words(Unequal):
     """What is read of which words.
 
     Attributes:
-        feature: What is to be read: of a treebank upos, deprel, distance, entity, number, gender, antecedent,
-            feats:NAME or sense:LEMMA; of a task what its examples have, such as number.
-        task: A task of `interp tasks`; or one of --data, --store.
+        feature: The feature to read: in a treebank upos, deprel, distance, entity, number, gender, antecedent,
+            feats:NAME or sense:LEMMA; in a task one that its examples have, such as number.
+        task: A task of `interp tasks`; or give --data or --store.
         data: A treebank in CoNLL-U, hub:NAME:CONFIG:SPLIT, or senses:bank, senses:run; repeat it for several.
         store: Activations of this model that `interp activations collect` stored.
     """
@@ -46,7 +46,7 @@ class Words(Unequal):
 def probe(
     of: Words, asked: ProbeOptions, work: Annotated[Work, Fields(without=("processes", "executor", "address", "gpus"))]
 ) -> None:
-    """What can be read out of every head, or layer? Probes for a feature, held against their controls.
+    """What can be read out of every head, or layer? Probes for a feature are compared with their controls.
 
     Words come from exactly one of --task, --data and --store.
     """

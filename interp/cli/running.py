@@ -36,19 +36,19 @@ class Work:
     """What commands that measure have in common; made when the command begins.
 
     Attributes:
-        model: A folder or checkpoint file, a hub name, bridge:NAME (by TransformerLens), or an embedded model; None for
-            the embedded default.
-        device: cpu, cuda or auto.
-        dtype: float32, bfloat16, float16 or float64.
-        threads: CPU threads; another number gives other last bits.
-        processes: Workers that measure at the same time, each with --threads; they come to the same numbers as one.
-        executor: Who measures: local (this process), processes (of this machine) or ray (a cluster; see --address);
-            None for processes where --processes is above 1.
-        address: Of a Ray cluster, such as auto; None for a new one on this machine.
-        gpus: Of every worker of a Ray cluster; a share lets several use one; None for 1 unless --device is cpu.
-        runs: Folder of runs, where what is measured is kept at once: the same question goes on, or finds its answer;
-            None for $INTERP_RUNS, or ~/.local/share/interp/runs.
-        fresh: Measure anew what is known already; the old answer holds until then.
+        model: A folder or checkpoint file, a hub name, bridge:NAME (through TransformerLens), or an embedded model;
+            None for the embedded default.
+        device: Where the model is: cpu, cuda or auto.
+        dtype: Number format of the model: float32, bfloat16, float16 or float64.
+        threads: CPU threads; the last bits of results depend on it.
+        processes: Worker processes, each with its own CPU threads; the results do not depend on their number.
+        executor: Where to compute: local (this process), processes (of this machine) or ray (a cluster; see
+            --address); None for processes where --processes is above 1.
+        address: Address of a Ray cluster, such as auto; None for a new one on this machine.
+        gpus: GPUs for each Ray worker; a share lets several workers use one; None for 1 unless --device is cpu.
+        runs: Folder of kept runs. The same question continues there, or finds its answer; None for $INTERP_RUNS, or
+            ~/.local/share/interp/runs.
+        fresh: Measure again what is already known. The old answer is used until the new one is complete.
         out: Folder for a page, tables and figures; an older report there is replaced.
         as_json: Print one JSON object instead of text.
     """

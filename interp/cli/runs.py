@@ -12,7 +12,7 @@ import typer
 
 from interp.cli.generated import Fields
 from interp.cli.hints import Next, after_looking, say_next
-from interp.cli.options import LEFT
+from interp.cli.options import OUTPUT
 from interp.cli.running import Work, seconds_since
 from interp.cli.saying import say
 from interp.errors import InputError, LoadError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from interp.runs.catalogue import KnownRun
 
 KeyArgument = Annotated[
-    str, typer.Argument(help="The run's key, or its first digits, as `interp runs ls` has it.", metavar="KEY")
+    str, typer.Argument(help="The run's key, or its first digits, as `interp runs ls` shows it.", metavar="KEY")
 ]
 
 Where = Annotated[Work, Fields(only=("runs", "as_json"))]
@@ -29,7 +29,7 @@ RESUMABLE = ("ablate", "patch", "heads", "head", "attend", "probe", "calibrate")
 
 
 def ls(work: Where) -> None:
-    """What has been measured? The runs that are kept, the latest first."""
+    """What has been measured? Lists the kept runs, the latest first."""
     from interp.cli.terminal import print_json, print_table
     from interp.runs.catalogue import runs_in
     from interp.runs.root import root_of
@@ -52,7 +52,7 @@ def ls(work: Where) -> None:
 
 
 def show(key: KeyArgument, work: Where) -> None:
-    """What was this run asked? By what program it is computed, too, and how far it is."""
+    """What was this run asked? Also shows the program's version and the progress."""
     from interp.cli.terminal import print_json
 
     run = _found(key, work.runs)
@@ -88,9 +88,11 @@ def _say_inner(given: dict[str, Any], depth: int) -> None:
 
 def verify(
     work: Where,
-    key: Annotated[str | None, typer.Argument(help="One run; all of them without.", metavar="KEY")] = None,
+    key: Annotated[
+        str | None, typer.Argument(help="Key of one run; without it, all runs are checked.", metavar="KEY")
+    ] = None,
 ) -> None:
-    """Is it as it was written? Every byte of a run, or of all, is compared."""
+    """Are kept runs as they were written? Compares every byte of one run, or of all."""
     from interp.cli.terminal import print_json
     from interp.runs.catalogue import runs_in
     from interp.runs.root import root_of
@@ -108,9 +110,8 @@ def verify(
             say(f"{each.key}: {said}")
     if hurt:
         raise LoadError(
-            f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join([*hurt][:5])}; what is damaged is made anew by "
-            f"`interp runs resume KEY{_where(work.runs)}`, or where a manifest.json is damaged by giving the command "
-            "again"
+            f"{len(hurt)} of {len(chosen)} runs are damaged: {', '.join([*hurt][:5])}; `interp runs resume "
+            f"KEY{_where(work.runs)}` makes it again; where a manifest.json is damaged, give the command again"
         )
     if others:
         raise LoadError(
@@ -124,15 +125,15 @@ def verify(
 def export(
     key: KeyArgument,
     out: Annotated[
-        Path, typer.Option(help="The CSV file; one that is there is replaced.", metavar="FILE", rich_help_panel=LEFT)
+        Path, typer.Option(help="The CSV file; an existing one is replaced.", metavar="FILE", rich_help_panel=OUTPUT)
     ],
     work: Where,
     table: Annotated[
         str | None,
-        typer.Option(help="Which of its tables.", show_default="the one with a row for each effect", metavar="NAME"),
+        typer.Option(help="Name of the table.", show_default="the one with a row for each effect", metavar="NAME"),
     ] = None,
 ) -> None:
-    """What are the numbers? A finished run's table as CSV."""
+    """What are the numbers? Writes a table of a finished run as CSV."""
     from interp.cli.terminal import print_json
     from interp.report.folder import absolute, os_errors_of
 
@@ -155,7 +156,7 @@ def export(
 
 
 def resume(ctx: typer.Context, key: KeyArgument, work: Where) -> None:
-    """Will it go on? What a run was asked is asked again, in the same folder: it goes on where it ended."""
+    """What of a run is still to measure? Resumes it where it stopped."""
     from interp.runs.fresh import asked_together
 
     run = _found(key, work.runs)
@@ -242,11 +243,11 @@ def _where(runs: Path | None) -> str:
 def rm(
     keys: Annotated[
         list[str],
-        typer.Argument(help="Keys of runs, or their first digits, as `interp runs ls` has them.", metavar="KEY..."),
+        typer.Argument(help="Keys of runs, or their first digits, as `interp runs ls` shows them.", metavar="KEY..."),
     ],
     work: Where,
 ) -> None:
-    """Is it needed no more? Removes runs, and what they measured."""
+    """Which runs are no longer needed? Removes runs and their measurements."""
     chosen = {run.key: run for run in [_found(key, work.runs) for key in keys]}
     for run in chosen.values():
         run.remove()
@@ -278,7 +279,7 @@ def _command_of(about: Any) -> list[str]:
         return []
     if not command or command[0] not in RESUMABLE:
         return []
-    # Where it was kept, and that it was to be asked anew, is of that time.
+    # Where it was kept, and that it was to be asked again, is of that time.
     kept, following = list[str](), iter(command)
     for each in following:
         if each == "--runs":

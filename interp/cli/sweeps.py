@@ -23,7 +23,7 @@ _HEADLINE = ("effect", "low", "high", "p_adjusted", "value", "accuracy_intervene
 
 
 def ablate(on: OneTask, asked: Annotated[AblateOptions, Fields(without=("sets",))], work: Work) -> None:
-    """What does a task lose without a head? Or without an MLP, a neuron, a site: each effect with its interval."""
+    """What does a task lose without a head, an MLP, a neuron or a site? Each effect has its interval."""
     heads = ", ".join(f"{layer}.{head}" for layer, head in asked.heads or ())
     named = [f"--head {heads}"] * bool(heads) + [f"--components {asked.components}"] * (asked.components != "heads")
     if named and (asked.site is not None or asked.by is not None):
@@ -38,7 +38,7 @@ def ablate(on: OneTask, asked: Annotated[AblateOptions, Fields(without=("sets",)
 
 
 def patch(on: OneTask, asked: PatchOptions, work: Work) -> None:
-    """Where does the answer travel? Activations patched between clean and corrupted prompts, cell by cell."""
+    """Where does the answer travel? Activations are patched between clean and corrupted prompts, cell by cell."""
     run = work.run()
     from interp.methods.patching import patch as measure
 

@@ -74,7 +74,7 @@ class Scores:
 
 
 def check_metric(metric: str) -> None:
-    """Refuse what is no metric with an ``InputError`` that says which are nearest."""
+    """Refuse an unknown metric with an ``InputError`` that says which are nearest."""
     if metric not in get_args(MetricName):
         raise InputError(f"no metric is called {metric!r}; {suggest(str(metric), get_args(MetricName))}")
 
@@ -211,7 +211,7 @@ def as_numbers(values: Tensor) -> Float[np.ndarray, " row"]:
     if failed:
         raise InputError(
             f"the metric is NaN or infinite on {failed} of {len(numbers)} prompts or sentences: the weights, or a "
-            "hook's result, are no finite numbers, or overflow in the model's dtype",
+            "hook's result, are not finite numbers, or overflow in the model's dtype",
             "give dtype='float32' where that is less (of interp.load_model)",
             "take weights that are finite",
         )

@@ -183,9 +183,8 @@ def make_replacement(
         advice = "make it of all sites, for this task and metric, or give its name"
         require_made(replacement, task_rows(task.metric, task.units), sites, advice)
         return replacement
-    if replacement not in get_args(ReplacementName):
-        said = suggest(str(replacement), get_args(ReplacementName))
-        raise InputError(f"replacement {replacement!r} is unknown; {said}")
+    if replacement not in (known := get_args(ReplacementName)):
+        raise InputError(f"replacement {replacement!r} is unknown; {suggest(str(replacement), known)}")
     draws = whole_number("draws", draws, expected="a whole number of at least 1")
     if replacement == "zero":
         return Zero()
@@ -202,8 +201,8 @@ def make_replacement(
         return Later(partial(compute, model, references, sites, memory_budget, arg), model, memory_budget)
 
     if replacement == "template_mean":
-        known = set(map(ALIKE[replacement], references))
-        if alone := [row for row in rows if ALIKE[replacement](row) not in known]:
+        groups = set(map(ALIKE[replacement], references))
+        if alone := [row for row in rows if ALIKE[replacement](row) not in groups]:
             said = f"the template {alone[0].template!r} of {alone[0].encoded.example.text!r}"
             raise InputError(f"template mean: no reference example has {said}", *ways)
     if replacement == "positional_mean":

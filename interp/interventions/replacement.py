@@ -316,7 +316,7 @@ class Erase(Replacement):
     def __post_init__(self) -> None:
         for _, site in self.maps:
             if "key_pos" in site.axes:
-                raise InputError(f"erase: {site.name!r} is no vector to read a feature out of; choose another site")
+                raise InputError(f"erase: {site.name!r} is not a vector to read a feature out of; choose another site")
 
     @classmethod
     def of(cls, model: Any, erasers: Mapping[tuple[int, Site], Sequence[Sequence[Eraser]]]) -> "Erase":

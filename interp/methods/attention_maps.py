@@ -25,7 +25,7 @@ from interp.shapes import Pattern, Tokens
 from interp.tasks.task import EncodedExample, Task
 
 NO_NUMBERS = (
-    "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight is no number"
+    "the attention pattern holds NaN: scores overflow in the model's dtype (use float32), or a weight is not a number"
 )
 
 

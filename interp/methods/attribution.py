@@ -12,7 +12,7 @@
   they miss it says whether there were enough steps.
 
 The grid, the directions and the labels are those of ``interp.patch``. The estimates are a ranking of where to look,
-with an interval over units; they are no measured effects. A screen (``interp.patch(..., screen=True)``) measures the
+with an interval over units; they are not measured effects. A screen (``interp.patch(..., screen=True)``) measures the
 first of them and says how many it has missed.
 """
 

@@ -196,7 +196,7 @@ def every_replacement(
 
     Raises:
         InputError: Fewer than two replacements are possible.
-        KeyboardInterrupt: The sweep was interrupted: some of the examples are no evidence on the task.
+        KeyboardInterrupt: The sweep was interrupted: some of the examples are not evidence on the task.
     """
     refused: dict[ReplacementName, str] = {}
     for name in COMPARED:
@@ -237,7 +237,7 @@ def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None
             if made[task.name][what] != expected:
                 raise InputError(
                     f"report: expected a dossier of this model and of these items of {task.name!r}, got one with "
-                    f"another {what}; make it anew with interp.heads, or leave the report out"
+                    f"another {what}; make it again with interp.heads, or leave the report out"
                 )
 
 

@@ -80,7 +80,7 @@ def function_heads(
         One row per function, layer and head in ``summary()``.
 
     Raises:
-        InputError: A row that the model cannot carry, or attention that is no number.
+        InputError: A row that the model cannot carry, or attention that is not a number.
 
     Examples:
         >>> import interp

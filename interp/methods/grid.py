@@ -165,7 +165,7 @@ AnyResult = TypeVar("AnyResult", bound=Result)
 
 
 def complete(result: AnyResult) -> AnyResult:
-    """The result; a sweep that was interrupted is no evidence on a task, and raises KeyboardInterrupt."""
+    """The result; a sweep that was interrupted is not evidence on a task, and raises KeyboardInterrupt."""
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
     return result

@@ -52,7 +52,7 @@ BACK = "../report.html"
 class HeadCard(Result):
     """All that is known of one head, as tidy tables; each has the column ``task``, and rows in the tasks' order.
 
-    Verdicts, examples and shares are of all tasks of the dossier; what had to be measured anew may be of some of them.
+    Verdicts, examples and shares are of all tasks of the dossier; what had to be measured again may be of some of them.
 
     Attributes:
         examples: One row a task and example of this head, as the dossier measured it; as ``HeadsReport.examples``.
@@ -208,9 +208,10 @@ def _request(
 @documented
 def head_cards(
     model: Any,
-    tasks: Sequence[Task],
+    tasks: Sequence[str | Task] | str | Task,
     report: HeadsReport,
     *,
+    n: int | None = None,
     max_units: int = CardOptions.max_units,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
@@ -219,8 +220,9 @@ def head_cards(
 
     Args:
         model: As in ``head_card``.
-        tasks: Those of the report.
+        tasks: Those of the report, or their names.
         report: The dossier of this model on these tasks.
+        n: Units that the report drew of tasks that are given by name, as ``interp.heads`` was asked.
         max_units: On how many units of a task direct paths are patched.
         progress: Called with (tasks done, tasks in all).
         run: Where the cards are kept, and found again; its executor measures several tasks at the same time. None for
@@ -238,12 +240,11 @@ def head_cards(
         >>> import interp
         >>> from interp.methods.head_card import head_cards
         >>> model = interp.load_model()
-        >>> task = interp.load_task("agreement", n=40, tokenizer=model.tokenizer)
-        >>> report = interp.heads(model, [task], probes=False, max_group=0)
-        >>> [card.name for card in head_cards(model, [task], report, max_units=4)]
+        >>> report = interp.heads(model, "agreement", n=40, probes=False, max_group=0)
+        >>> [card.name for card in head_cards(model, "agreement", report, n=40, max_units=4)]
         ['2.2']
     """
-    tasks = those_in(report, tasks)
+    tasks = those_in(report, carried(tasks, model, n=n, seed=report.provenance["seed"])[0])
     card_parts.check_report(report, model, tasks)
     kept, about = as_run(run), model_provenance(model)
     max_units = whole_number("max_units", max_units, expected="a number of units, at least 1")
@@ -274,7 +275,7 @@ def _heads_of(rows: pd.DataFrame) -> list[Head]:
 def _card(
     model: Any, head: Head, report: HeadsReport, max_units: int, tasks: Sequence[Task], parts: Sequence[Parts]
 ) -> HeadCard:
-    """A head's card, with the `parts` of the `tasks` on which it was measured anew."""
+    """A head's card, with the `parts` of the `tasks` on which it was measured again."""
     verdicts, examples = (of_head(frame, head).reset_index(drop=True) for frame in (report.summary(), report.examples))
     asked, own = card_parts.asked_of(report), verdicts.set_index("task", drop=False)
     of_base = [

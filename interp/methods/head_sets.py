@@ -6,7 +6,7 @@ they are **in series**: each alone breaks what both are needed for. Shown to be 
 **additive**. A task can be lost once only, so heads that cost most of it each cost less together than one by one.
 
 **Greedy.** The clusters are split in two at random. On the **choosing** half, every head that is left is ablated
-together with those chosen before, and the one with the largest mean cost is chosen. Its effect is measured anew on the
+together with those chosen before, and the one with the largest mean cost is chosen. Its effect is measured again on the
 **scored** half, and only that is reported: the largest of many noisy means is too large. The **gain** of a step is its
 effect minus that of the step before. Greedy choice finds one head of a redundant pair only if that head costs something
 by itself.
@@ -65,8 +65,7 @@ class PairwiseResult(Result):
         ``p_adjusted`` (family-wise over the pairs), ``relation``, ``effect_first``, ``effect_second``, ``effect``,
         ``base``, ``minimum``, ``n_units``, ``n_clusters``.
         """
-        how = self.provenance
-        asked = {name: how[name] for name in ("metric", "min_effect", "alpha", "seed")}
+        asked = {name: self.provenance[name] for name in ("metric", "min_effect", "alpha", "seed")}
         judged = conclusions(self.examples, "interaction", PAIR, **asked)
         effects = ("effect_first", "effect_second", "effect")
         means = {name: estimates(UnitTable.from_frame(self.examples, name, by=PAIR)) for name in effects}

@@ -212,7 +212,7 @@ def path_patch(
 
     Raises:
         InputError: A node that the model does not have, a path that no information can take, no unit with a
-            counterfactual of its length, a model that is not ours or whose stream is no sum, logits beside other
+            counterfactual of its length, a model that is not ours or whose stream is not a sum, logits beside other
             receivers in one cell with recomputed MLPs, or a budget too small for one cell.
         AuditError: The engine's numbers are not those of the plain way.
         OutputError: What is measured cannot be kept.

@@ -46,7 +46,7 @@ class Node:
         found = NODE.fullmatch(name)
         n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
         if found is None:
-            raise InputError(f"{name!r:.60} is no node of a path; expected such as 2.1, 2.1.q, mlp.2, embed or logits")
+            raise InputError(f"{name!r:.60} is not a node of a path; expected, say, 2.1, 2.1.q, mlp.2, embed or logits")
         if found["end"]:
             return cls(name, -1 if name == "embed" else n_layers)
         layer, head = int(found["mlp"] or found["layer"]), None if found["mlp"] else int(found["head"])

@@ -56,8 +56,7 @@ class ReplacementComparison(Result):
 
     def summary(self) -> pd.DataFrame:
         """One row per replacement and component, as ``conclusions`` gives them: ``effect``, ``low``, ``state`` ..."""
-        how = self.provenance
-        asked = {name: how[name] for name in ("metric", "min_effect", "alpha", "seed")}
+        asked = {name: self.provenance[name] for name in ("metric", "min_effect", "alpha", "seed")}
         found = []
         for name in self.replacements:
             rows = self.examples[self.examples["replacement"] == name]
@@ -177,7 +176,7 @@ def _ranks_alike(by: Callable[..., Any], one: Float[np.ndarray, " cell"], other:
 
 
 def _resampled_means(table: UnitTable, seed: int) -> Float[np.ndarray, "resample cell"]:
-    """The stratified means where the clusters are drawn anew, whole, with all cells on the same draw."""
+    """The stratified means where the clusters are drawn again, whole, with all cells on the same draw."""
     sums, counts = cluster_sums(table)
     n_clusters = sums.shape[1]
     weights = np.random.default_rng(seed).multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=RESAMPLES)

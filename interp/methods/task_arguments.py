@@ -50,8 +50,8 @@ def require_prediction(model: Any, task: Task | str, metric: MetricName | None =
     asked = task.metric if metric in (None, "accuracy") else metric
     if asked == "sentence_log_probability":
         raise InputError(
-            f"sentence_log_probability: task {name!r} would score words that the encoder has read, which is no "
-            "prediction",
+            f"sentence_log_probability: task {name!r} would score words that the encoder has read, which is not "
+            "a prediction",
             "give metric='logit_difference'",
         )
 

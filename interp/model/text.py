@@ -334,7 +334,7 @@ class TextMixin:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"{text!r}: expected Unicode text, got half of a surrogate pair; read it anew") from error
+            raise InputError(f"{text!r}: expected Unicode text, got half of a surrogate pair; read it again") from error
         tokenizer = self._tokenizer()
         try:
             ids = tokenizer.encode(text, add_special_tokens=False)

@@ -249,5 +249,5 @@ def _not_finite(model: Any, tokens: Tokens, passages: Sequence[Passage], site: S
     layer = "" if site.layer is None else f" of layer {site.layer}"
     return InputError(
         f"{site.name}{layer}: expected finite activations, got others at {named(passage, word)}, token {token} (id "
-        f"{passage.ids[token]}); a weight is no number, or values overflow in the model's dtype: use float32"
+        f"{passage.ids[token]}); a weight is not a number, or values overflow in the model's dtype: use float32"
     )

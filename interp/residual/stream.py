@@ -139,7 +139,7 @@ def require_additive(model: HookedTransformer) -> None:
         post = model.config.norm_position == "post"
         where = "the stream after each addition (post-norm)" if post else "its embedding"
         raise InputError(
-            f"the residual stream of {model.name!r} is no sum of components: this architecture normalises {where}, "
+            f"the residual stream of {model.name!r} is not a sum of components: this architecture normalises {where}, "
             "which rescales all that was written before; read its points with run_with_cache, or take a pre-norm model"
         )
 
@@ -192,7 +192,7 @@ def _require_complete(model: HookedTransformer, cache: ActivationCache, total: R
     if not torch.allclose(x, total, rtol=0, atol=ROUNDING * torch.finfo(total.dtype).eps * largest, equal_nan=True):
         raise InputError(
             "expected components that sum to the stream, but a hook writes to hook_resid_pre, hook_resid_mid, "
-            "hook_resid_post, hook_attn_out or hook_mlp_out, which are no components; remove it, or let it write to "
+            "hook_resid_post, hook_attn_out or hook_mlp_out, which are not components; remove it, or let it write to "
             "hook_embed, hook_pos_embed, attn.hook_result or mlp.hook_post"
         )
 

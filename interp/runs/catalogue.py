@@ -85,7 +85,7 @@ class KnownRun:
             raise LoadError(f"run {self.key}: it is not finished; {resume} goes on with it")
         known = self.opened().result()
         if known is None:
-            raise LoadError(f"{self.folder}: its tables are damaged; {resume} makes them anew")
+            raise LoadError(f"{self.folder}: its tables are damaged; {resume} makes them again")
         name = name or (FRAME if FRAME in known.tables else next(iter(known.tables)))
         if name not in known.tables:
             raise InputError(f"run {self.key}: no table {name[:80]!r}; {suggest(name, known.tables)}")

@@ -65,7 +65,7 @@ def generation_of(root: Path, question: str | None = None) -> int:
             root.mkdir(parents=True, exist_ok=True)
             generation = block.generations.get(root) or _begun(root, question)
         mark = root / f"{question}-{generation}.fresh"
-        block.held.enter_context(locked(mark, mark, "what is measured anew in"))
+        block.held.enter_context(locked(mark, mark, "what is measured again in"))
         block.held.callback(_forget, root, mark, generation)
         block.marks[root], block.generations[root] = mark, generation
     if question is not None:

@@ -35,7 +35,7 @@ DIGITS = 16
 PART = re.compile(rf"([A-Za-z0-9_.-]+)\.([0-9a-f]{{{DIGITS}}})\.parquet")
 LIBRARIES = ("torch", "numpy", "scipy", "pandas", "transformers", "transformer_lens")
 
-_ADVICE = "give the command again, which makes it anew, or remove the run (`interp runs rm`)"
+_ADVICE = "give the command again, which makes it, or remove the run (`interp runs rm`)"
 
 
 def table_file(name: str) -> str:
@@ -52,7 +52,7 @@ def code_hash() -> str:
     if changed():
         raise InputError(
             "interp: expected the source that this process began with, got one that was changed since, so that no hash "
-            "could tell what it computes with; begin anew (in a notebook: restart the kernel)"
+            "could tell what it computes with; start again (in a notebook: restart the kernel)"
         )
     return _hash()
 

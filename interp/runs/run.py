@@ -129,7 +129,7 @@ class Run:
                 damaged = known is None and folder.recorded and folder.finished
             if known is not None:
                 again = self.fresh or self.generation
-                how = "it was measured anew before" if again else "--fresh (fresh=True) measures it anew"
+                how = "it was measured again before" if again else "--fresh (fresh=True) measures it again"
                 _LOG.info("run %s: found, and not measured again; %s", folder.record.key, how)
                 yield folder, known
                 return

@@ -249,7 +249,7 @@ class RunFolder:
                     (self.folder / each).unlink(missing_ok=True)
 
     def _log_damage(self, path: Path, *, log: bool = True) -> None:
-        _LOG.warning("%s: damaged or missing, and made anew when its run is asked for", path)
+        _LOG.warning("%s: damaged or missing, and made again when its run is asked for", path)
         if log:
             self.log("damaged", path.name)
 

@@ -163,7 +163,7 @@ class ActivationStore:
         store = cls(folder, Manifest.read(folder / MANIFEST))
         missing = store.missing()
         if missing:
-            raise LoadError(f"{missing[0]}: expected a file of the store, got none; collect again, and it is made anew")
+            raise LoadError(f"{missing[0]}: expected a file of the store, got none; collect again to make it")
         if verify:
             store.verify()
         return store
@@ -216,7 +216,7 @@ class ActivationStore:
             if there != here:
                 raise InputError(
                     f"{self.folder}: expected the model whose activations are stored, {what} {there}, got one of "
-                    f"{here}; load that model, or collect anew"
+                    f"{here}; load that model, or collect again"
                 )
 
     @ordinary_modes()

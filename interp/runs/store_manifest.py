@@ -127,10 +127,10 @@ def require_undamaged(path: Path, expected: str) -> None:
         found = sha256_of(path)
     except OSError as error:
         raise LoadError(
-            f"{path}: cannot be read ({error.strerror or error}); collect again, and what is missing is made anew"
+            f"{path}: cannot be read ({error.strerror or error}); collect again, and what is missing is made again"
         ) from error
     if found != expected:
         raise LoadError(
             f"{path}: expected SHA-256 {expected}, got {found}: it is damaged; restore it, or delete it and collect "
-            "again, and it is made anew"
+            "again, and it is made again"
         )

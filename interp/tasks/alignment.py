@@ -93,8 +93,8 @@ def without_special(
     for text in texts:
         try:
             text.encode()
-        except UnicodeEncodeError as error:
-            raise TaskError(f"expected Unicode text, got half of a surrogate pair in {text!r}; read it anew") from error
+        except UnicodeEncodeError as why:
+            raise TaskError(f"expected Unicode text, got half of a surrogate pair in {text!r}; read it again") from why
     options: Any = {"add_special_tokens": False, "padding": False, "truncation": False, "verbose": False}
     try:
         rows = tokenizer(list(texts), return_offsets_mapping=True, **options)

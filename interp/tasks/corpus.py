@@ -130,7 +130,7 @@ class Contents:
 
 
 def _changed(name: str) -> TaskError:
-    return TaskError(f"{name}: the corpus has changed since its documents were counted; read its files anew")
+    return TaskError(f"{name}: the corpus has changed since its documents were counted; read its files again")
 
 
 def _hash(document: Document) -> str:

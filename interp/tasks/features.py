@@ -89,7 +89,7 @@ def _finder(name: str) -> Callable[[Window], Found]:
             if word.sense and word.lemma == rest
         )
     known = [*_FINDERS, "sense:LEMMA", "feats:NAME"]
-    raise TaskError(f"feature {name!r} is none of a treebank's; {suggest(name, known)}")
+    raise TaskError(f"feature {name!r} is not a feature of a treebank; {suggest(name, known)}")
 
 
 def _own(window: Window, value: Callable[[int, Word], str]) -> Found:

@@ -177,7 +177,7 @@ def _pronoun(document: Document, mention: Mention) -> Flip | str | None:
     if antecedent is None:
         return "no antecedent"
     if document.head_of(antecedent).upos != "PROPN":
-        return "the nearest antecedent is no name"
+        return "the nearest antecedent is not a name"
     first = antecedent.sentence
     text, spans = joined(document.sentences[first : mention.sentence + 1])
     gender, wrong = _FLIPPED[word.form.lower(), word.xpos]

@@ -152,7 +152,7 @@ def test_a_task(run, monkeypatch, tmp_path):
     ("arguments", "said"),
     [
         ("--site z --layer 3", "layers: the model has 3 (0 to 2), got [3]"),
-        ("--site z --layer x", "'x' is not a valid int"),
+        ("--site z --layer x", "'--layer': expected a whole number"),
         ("--site z --pooling median", "'median' is not one of 'first'"),
         ("--site z --max-window 1", "'--max-window'"),
         ("", "Missing option '--site'"),

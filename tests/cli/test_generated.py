@@ -76,7 +76,7 @@ class Made:
 
     Attributes:
         kind: Which one, ``this`` or ``that``; in Python also one of your own.
-        by: What it is by; None for all.
+        by: What it is by; None for all where ``kind=`` is given.
         cv: How many; none is fewer than 2.
         heads: Heads, as pairs;
             None for $HEADS, or ~/.heads.
@@ -133,5 +133,5 @@ def test_what_cannot_be_typed_is_refused(arguments, said):
 
 def test_a_docstring_says_the_help_and_the_default():
     assert helps(Made)["kind"] == ("Which one, this or that.", "")
-    assert helps(Made)["by"] == ("What it is by.", "all")
+    assert helps(Made)["by"] == ("What it is by.", "all where --kind is given")
     assert helps(Made)["heads"] == ("Heads, as pairs.", "$HEADS, or ~/.heads")

@@ -206,7 +206,9 @@ class TestValues:
 class TestRefused:
     def test_a_pattern_is_no_vector(self):
         model = random_model()
-        with pytest.raises(InputError, match="erase: 'pattern' is no vector to read a feature out of; choose another"):
+        with pytest.raises(
+            InputError, match="erase: 'pattern' is not a vector to read a feature out of; choose another"
+        ):
             Erase.of(model, {(0, Site("pattern", 0)): [[Eraser.nothing(4)] * 3]})
 
     def test_some_neurons_are_no_vector(self):

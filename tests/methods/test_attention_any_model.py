@@ -263,7 +263,7 @@ def test_a_corpus_of_the_hub(models, tmp_path):
 
 
 def test_an_encoder_s_own_special_tokens_survive_the_bridge(tmp_path):
-    """Of a tokenizer of no class of its own, too: TransformerLens by itself would read it anew, with a BOS."""
+    """Of a tokenizer of no class of its own, too: TransformerLens by itself would read it again, with a BOS."""
     tokenizer = wordpiece(*SYLLABLES, *(f"##{each}" for each in SYLLABLES))
     module_of("bert", len(tokenizer)).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)

@@ -282,7 +282,7 @@ class TestAttention:
         for finished in tmp_path.glob("*/result.json"):
             finished.unlink()
         found = attended(tmp_path)
-        assert re.search(r"000003.*damaged or missing, and made anew", caplog.text)
+        assert re.search(r"000003.*damaged or missing, and made again", caplog.text)
         pd.testing.assert_frame_equal(found.summary(), expected.summary(), check_exact=True)
         assert total(events(tmp_path), "kept") == N_PARTS + 1
 

@@ -139,10 +139,10 @@ def test_direct_paths_lead_from_what_writes_before_to_what_reads_after(model):
         ("0.1", "expected a sender and a receiver"),
         (
             ["head one", "logits"],
-            "'head one' is no node of a path; expected such as 2.1, 2.1.q, mlp.2",
+            "'head one' is not a node of a path; expected, say, 2.1, 2.1.q, mlp.2",
         ),
-        ([f"{5000 * '1'}.0", "logits"], "is no node of a path"),
-        (["\u0661.0", "logits"], "is no node of a path"),
+        ([f"{5000 * '1'}.0", "logits"], "is not a node of a path"),
+        (["\u0661.0", "logits"], "is not a node of a path"),
         (["9.0", "logits"], "9.0: the model has layers 0 to 2 of heads 0 to 2"),
         (["0.3", "logits"], "0.3: the model has layers 0 to 2 of heads 0 to 2"),
         (["mlp.3", "logits"], "mlp.3: the model has layers 0 to 2"),

@@ -236,7 +236,7 @@ def test_activations_that_are_no_numbers_are_named(agreement):
 def test_a_feature_that_the_treebank_lacks_is_refused(model):
     with pytest.raises(InputError, match="feature 'number': no word of the corpus has it; there are: upos"):
         interp.probe(model, list(documents()), "number")
-    with pytest.raises(TaskError, match="feature 'colour' is none of a treebank's"):
+    with pytest.raises(TaskError, match="feature 'colour' is not a feature of a treebank"):
         interp.probe(model, list(documents()), "colour")
 
 

@@ -119,7 +119,7 @@ class TestEveryVariant:
         tokens, mask = random_tokens(model), torch.ones(3, 9)
         mask[0, :4] = 0
         if not model.config.additive_stream:
-            with pytest.raises(InputError, match="no sum of components: this architecture normalises"):
+            with pytest.raises(InputError, match="not a sum of components: this architecture normalises"):
                 residual_stream(model, tokens, attention_mask=mask)
             return
         stream = residual_stream(model, tokens, attention_mask=mask)

@@ -263,7 +263,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 def test_a_stream_that_is_no_sum_is_refused(call):
     for name in ("post-norm", "bert"):
-        with pytest.raises(InputError, match="the residual stream of 'random' is no sum of components"):
+        with pytest.raises(InputError, match="the residual stream of 'random' is not a sum of components"):
             call(random_model(**OTHERS[name]))
 
 

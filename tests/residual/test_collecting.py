@@ -165,7 +165,7 @@ def test_what_is_no_number_is_named(model, pooling, bad):
         list(word_activations(model, passages, [Site("embed"), Site("resid_pre", 0)], pooling=pooling))
     said = "embed: expected finite activations, got others at document 'd2', sentence 's7', word 3 ('keys'), token 2"
     assert str(error.value).startswith(said)
-    assert "(id 39); a weight is no number, or values overflow in the model's dtype: use float32" in str(error.value)
+    assert "(id 39); a weight is not a number, or values overflow in the model's dtype: use float32" in str(error.value)
     with pytest.raises(InputError, match=r"^resid_pre of layer 0: expected finite"):
         list(word_activations(model, passages, [Site("resid_pre", 0)], pooling=pooling))
 

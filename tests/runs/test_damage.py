@@ -1,4 +1,4 @@
-"""What is damaged, missing or anybody's is told and made anew, or refused and left alone."""
+"""What is damaged, missing or anybody's is told and made again, or refused and left alone."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class TestDamage:
         (the_run(tmp_path / "one") / "result.json").unlink()
         measured.clear()
         sweep(Run(tmp_path / "one"))
-        assert "damaged or missing, and made anew" in caplog.text
+        assert "damaged or missing, and made again" in caplog.text
         assert measured == [1]
 
     @pytest.mark.parametrize("name", ["manifest.json", "result.json"])
@@ -58,7 +58,7 @@ class TestDamage:
         flipped(path, 60)
         (the_run(tmp_path) / "frame.parquet").unlink()
         again = sweep(Run(tmp_path))
-        assert f"{path}: damaged or missing, and made anew" in caplog.text
+        assert f"{path}: damaged or missing, and made again" in caplog.text
         assert path.read_bytes() == before
         pd.testing.assert_frame_equal(again.examples, whole.examples, check_exact=True)
 

@@ -163,7 +163,7 @@ class TestNothingIsLost:
         first = sweep(Run(tmp_path))
         with asked_together():
             sweep(Run(tmp_path, fresh=True))
-            with pytest.raises(OutputError, match=rf"measured anew .* another process \(process {os.getpid()} on "):
+            with pytest.raises(OutputError, match=rf"measured again .* another process \(process {os.getpid()} on "):
                 Context().run(sweep, Run(tmp_path, fresh=True))
             _same(Context().run(sweep, Run(tmp_path)), first)
 

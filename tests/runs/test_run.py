@@ -1,4 +1,4 @@
-"""A run finds its answer, goes on where it ended, and computes nothing twice; what is damaged is told and made anew."""
+"""A run finds its answer, goes on where it ended, and computes nothing twice; what is damaged is made again."""
 
 import dataclasses
 import json

@@ -100,7 +100,7 @@ def test_what_documents_have_anything_of():
 
 
 def test_an_unknown_feature_is_told_the_nearest():
-    with pytest.raises(TaskError, match=r"feature 'uppos' is none of a treebank's; did you mean 'upos'"):
+    with pytest.raises(TaskError, match=r"feature 'uppos' is not a feature of a treebank; did you mean 'upos'"):
         labels(document(keys()), "uppos")
 
 

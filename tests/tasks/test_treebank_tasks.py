@@ -115,7 +115,7 @@ def test_coreference(load):
         for each in (unit.item.example for unit in task.units)
     ]
     assert others == [{"other person": "John"}, {"other person": "herself"}]
-    assert task.coverage["the nearest antecedent is no name"] == pytest.approx(100 / 3), "her: herself is nearer"
+    assert task.coverage["the nearest antecedent is not a name"] == pytest.approx(100 / 3), "her: herself is nearer"
 
 
 def test_anaphora(load):

@@ -151,7 +151,7 @@ def erase(
 
     Raises:
         InputError: A feature that the reference examples do not have, or with one value or a value of one example; a
-            site, head, layer, method or position that is not known; activations that are no numbers; a task that the
+            site, head, layer, method or position that is not known; activations that are not numbers; a task that the
             model cannot carry; or nothing to steer to.
         AuditError: The engine's numbers are not those of the plain way.
 

@@ -94,7 +94,7 @@ def probe(
 
     Raises:
         InputError: A feature that the data lack (with those that they have), one class, a class with one example,
-            labels of another length, activations that are no numbers (which site, which word), a store of another
+            labels of another length, activations that are not numbers (which site, which word), a store of another
             model, or an option that is unknown.
         TaskError: The data cannot be read.
         LoadError: The store is damaged.

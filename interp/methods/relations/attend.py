@@ -73,7 +73,7 @@ def attend(
         One row a head and direction in ``summary()``; what was counted of each document in ``examples``.
 
     Raises:
-        InputError: The model has no tokenizer, its attention is no number, nothing could be read, `choose_on` holds
+        InputError: The model has no tokenizer, its attention is not a number, nothing could be read, `choose_on` holds
             nothing but what is scored, or an option is unknown.
         TaskError: The corpus cannot be read, a relation does not occur in it, or the tokenizer gives no offsets.
 

@@ -208,7 +208,7 @@ def llama2c_checkpoint(path: Path, content: Mapping[str, Any]) -> Checkpoint:
     """The training checkpoint that llama2.c wrote to `path`, whose `content` was read."""
     state = tensors.file_state(content["model"], path)
     if W_1 not in state or state[W_1].ndim != 2:
-        raise LoadError(f"{path}: tensor {W_1!r} is no matrix here, which would say how many neurons there are")
+        raise LoadError(f"{path}: tensor {W_1!r} is not a matrix here, which would say how many neurons there are")
     fields = {**content["model_args"], "hidden_dim": len(state[W_1])}
     config = _llama2c_config(fields, f"{path}: model_args", tied=is_tied(state, LLAMA2C.embed, LLAMA2C.unembed))
     return Checkpoint(str(path), FAMILY, config, lambda: state, LLAMA2C.weights, left_out=BUFFERS)

@@ -122,7 +122,7 @@ def read_torch(path: Path) -> Any:
         packed = next((part.filename for part in parts if part.compress_type != zipfile.ZIP_STORED), None)
         if packed is not None:  # mapped, it would be other numbers, and unpacked it may fill the memory
             raise LoadError(
-                f"{path}: expected a PyTorch file, which is not compressed, got {packed!r} packed; save it anew"
+                f"{path}: expected a PyTorch file, which is not compressed, got {packed!r} packed; save it again"
             )
         return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except LoadError:
@@ -151,7 +151,7 @@ def as_state(content: object, source: str | Path) -> State:
 def _fault(name: object, value: Any) -> str:
     """Why an entry is no name of a dense tensor with values; empty where it is one."""
     if not isinstance(name, str):
-        return f"expected a dictionary from names to tensors, but {shown(name)} is no name"
+        return f"expected a dictionary from names to tensors, but {shown(name)} is not a name"
     if "_packed_params" in name:
         return f"{name!r} is quantised; {UNQUANTISED}"
     if not isinstance(value, Tensor):

@@ -158,10 +158,10 @@ def _read(path: Path) -> tuple[list[str], list[float]]:
         if at + 8 > len(content) or at + 8 + (length := struct.unpack_from("<I", content, at + 4)[0]) > len(content):
             raise LoadError(f"{path}: ends in the middle of token {len(pieces)}; fetch or export it again")
         if length > LONGEST:
-            raise LoadError(f"{token}: expected at most {LONGEST:,} bytes, got {length:,}; fetch it anew")
+            raise LoadError(f"{token}: expected at most {LONGEST:,} bytes, got {length:,}; fetch it again")
         scores.append(struct.unpack_from("<f", content, at)[0])
         if not math.isfinite(scores[-1]):
-            raise LoadError(f"{token}: expected a number as its score, got {scores[-1]}; fetch it anew")
+            raise LoadError(f"{token}: expected a number as its score, got {scores[-1]}; fetch it again")
         try:
             pieces.append(content[at + 8 : at + 8 + length].decode())
         except UnicodeDecodeError as error:

@@ -29,7 +29,7 @@ def test_damage_is_found_and_going_on_mends_it(kept, runs, folder, others):
     assert "1 of 1 runs are damaged" in done.stderr
     again = interp("runs", "resume", folder.name, "--runs", folder.parent, cwd=kept[1])
     assert again.exit_code == 0, again.stderr
-    assert again.stderr.count("damaged or missing, and made anew") == 1 + len(others)
+    assert again.stderr.count("damaged or missing, and made again") == 1 + len(others)
     told = [line for line in again.stderr.splitlines() if "damaged" in line]
     assert all(line.startswith("warning: ") for line in told), "and where in the program it was found is not said"
     assert f"(in {kept[1]})" in again.stderr
@@ -45,7 +45,7 @@ def test_what_was_found_and_not_measured_is_said(runs, folder, tmp_path):
     asked = (*ABLATE, "--runs", own.parent)
     found = interp(*asked, cwd=tmp_path)
     assert (
-        f"note: run {folder.name}: found, and not measured again; --fresh (fresh=True) measures it anew\n"
+        f"note: run {folder.name}: found, and not measured again; --fresh (fresh=True) measures it again\n"
         in found.stderr
     )
     (own / "result.json").unlink()
@@ -61,7 +61,7 @@ def test_damage_is_told_by_the_command_that_asks_again(folder, tmp_path):
     again = interp(*ABLATE, "--runs", own.parent, cwd=tmp_path)
     assert again.exit_code == 0, again.stderr
     (told,) = [line for line in again.stderr.splitlines() if not line.startswith(("note:", "ablate"))]
-    assert told == f"warning: {own / 'frame.parquet'}: damaged or missing, and made anew when its run is asked for"
+    assert told == f"warning: {own / 'frame.parquet'}: damaged or missing, and made again when its run is asked for"
 
 
 def test_a_manifest_that_is_damaged_is_listed_in_a_line_and_asking_again_mends_it(runs, folder, tmp_path, monkeypatch):
@@ -152,7 +152,7 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     assert "relations.parquet" in interp("runs", "verify", key).stdout
     again = interp("runs", "resume", key, cwd=tmp_path)
     assert again.exit_code == 0, again.stderr
-    assert "relations.parquet: damaged or missing, and made anew" in again.stderr
+    assert "relations.parquet: damaged or missing, and made again" in again.stderr
     found, before = ({**json.loads(each.stdout), "seconds": 0} for each in (again, first))
     assert found == before
     assert interp("runs", "verify").exit_code == 0

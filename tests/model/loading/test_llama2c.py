@@ -43,7 +43,7 @@ def test_the_training_checkpoint_is_the_same_model(tmp_path):
     torch.save(content, tmp_path / "ckpt.pt")
     model = load_model(tmp_path)
     assert model.hash == load_model(export(theirs, tmp_path / "model.bin", 1)).hash
-    message = "'layers.0.feed_forward.w1.weight' is no matrix here, which would say how many neurons there are"
+    message = "'layers.0.feed_forward.w1.weight' is not a matrix here, which would say how many neurons there are"
     state["_orig_mod.layers.0.feed_forward.w1.weight"] = torch.tensor(1.0)
     torch.save(content, tmp_path / "ckpt.pt")
     refused(tmp_path / "ckpt.pt", message)

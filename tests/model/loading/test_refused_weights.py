@@ -284,6 +284,6 @@ class TestPickles:
         torch.save({"model": random_gpt2().state_dict(), "step": 3}, binary)
         refused(binary.parent, "expected a dictionary of tensors, but 'model' is OrderedDict")
         torch.save({1: torch.ones(2)}, binary)
-        refused(binary.parent, "expected a dictionary from names to tensors, but 1 is no name")
+        refused(binary.parent, "expected a dictionary from names to tensors, but 1 is not a name")
         torch.save([torch.ones(2)], binary)
         refused(binary.parent, "expected a dictionary of tensors, got list")
