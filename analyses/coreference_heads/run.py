@@ -1,4 +1,4 @@
-"""Which heads look from pronouns to whom they stand for? See README.md.
+"""Which heads look from a pronoun to its antecedent? See README.md.
 
 python analyses/coreference_heads/run.py --choose-on GUM_TRAIN --data GUM_TEST --gap GAP_FOLDER --out DIR
 """

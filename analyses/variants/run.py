@@ -1,4 +1,4 @@
-"""Is the same relation found however a model knows positions? See README.md.
+"""Is the same relation found with other kinds of position embeddings? See README.md.
 
 python analyses/variants/run.py FOLDER [FOLDER ...] --out DIR
 """
