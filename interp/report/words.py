@@ -91,11 +91,9 @@ def _digits(*numbers: float) -> int:
 
 
 def _no_interval(n_clusters: float | None) -> str:
-    if n_clusters is None or _missing(n_clusters):
-        return "(no interval)"
-    if n_clusters < FEWEST_CLUSTERS:
-        return f"(no interval: {counted(int(n_clusters), 'cluster')}; at least {FEWEST_CLUSTERS} are needed)"
-    return "(no interval: a template has a single cluster)"
+    """Fewer than ``FEWEST_CLUSTERS`` decide nothing, but have an interval."""
+    of_clusters = n_clusters is not None and not _missing(n_clusters)
+    return "(no interval: a template has a single cluster)" if of_clusters else "(no interval)"
 
 
 def change(effect: float, low: float, high: float, unit: str, *, n_clusters: float | None = None) -> str:

@@ -31,7 +31,7 @@ def test_an_estimate_that_is_not_0_does_not_read_as_0(numbers, text):
 @pytest.mark.parametrize(
     ("n_clusters", "why"),
     [
-        (14, "(no interval: 14 clusters; at least 30 are needed)"),
+        (14, "(no interval: a template has a single cluster)"),
         (40, "(no interval: a template has a single cluster)"),
         (math.nan, "(no interval)"),
     ],

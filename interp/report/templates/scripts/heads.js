@@ -35,7 +35,7 @@ const two = (number, digits = 2) => number.toFixed(digits).replace(/^-(0\.0+)$/,
 function estimate(value, low, high, clusters) {
   const largest = Math.max(...[value, low, high].map((number) => Math.abs(number ?? 0)));
   const digits = largest >= 0.0001 && largest < 0.005 ? 1 - Math.floor(Math.log10(largest)) : 2;
-  if (low === null || high === null) return `${two(value, digits)} (no interval${clusters === null ? "" : `: ${clusters} clusters`})`;
+  if (low === null || high === null) return `${two(value, digits)} (no interval${clusters === null ? "" : ": a template has a single cluster"})`;
   return `${two(value, digits)} [${two(low, digits)}, ${two(high, digits)}]`;
 }
 const measured = (of, name) => estimate(of(name), of(`${name}_low`), of(`${name}_high`), of("n_clusters"));
