@@ -1,7 +1,7 @@
 """What a sweep found, in plain words: numbers with every claim, and no claim without them.
 
 1. What was done, and how well the model does unchanged.
-2. Each of the strongest findings with its estimate and interval; then how many cells are beyond the correction.
+2. Each of the strongest findings with its estimate and interval; then how many cells are significant after correction.
    After a screen: how many were measured, and how much was missed.
 3. How many cells could not change anything, and why.
 4. Whether the engine's numbers were those of the plain way.
@@ -187,10 +187,12 @@ def _how_many(sweep: Swept) -> list[str]:
         return [f"Nothing is decided: {why}: {MORE_CLUSTERS}."]
     beyond, large = int((rows["found"] != "").sum()), int((rows["found"] == sweep_cells.LARGE).sum())
     if not beyond:
-        return [f"None of {n_cells} is beyond the correction (adjusted p ≤ {sweep_cells.ALPHA:g}).{_largest(sweep)}"]
+        return [
+            f"None of {n_cells} is significant after correction (adjusted p ≤ {sweep_cells.ALPHA:g}).{_largest(sweep)}"
+        ]
     return [
-        f"Of {n_cells}, {beyond} {is_are(beyond)} beyond the correction (adjusted p ≤ {sweep_cells.ALPHA:g}), {large} "
-        f"of them by at least {sweep_cells.MINIMUM:g} of {whole(sweep)}."
+        f"Of {n_cells}, {beyond} {is_are(beyond)} significant after correction (adjusted p ≤ {sweep_cells.ALPHA:g}), "
+        f"{large} of them by at least {sweep_cells.MINIMUM:g} of {whole(sweep)}."
     ]
 
 

@@ -83,10 +83,24 @@ def test_it_says_what_was_measured_with_intervals(page, report):
     assert effect in section
     assert f"{row['probe']:.2f} [{row['probe_low']:.2f}, {row['probe_high']:.2f}] right" in section
     mean = f"{row['mean_effect']:.2f} [{row['mean_effect_low']:.2f}, {row['mean_effect_high']:.2f}]"
-    assert f"{mean} with its positional mean there" in section
+    assert f"{effect} when resampled" in section
+    assert f"{mean} with its positional mean\n" in section
     exchange = f"{row['exchange']:.2f} [{row['exchange_low']:.2f}, {row['exchange_high']:.2f}] logits"
     assert f"{exchange}, for this head alone" in section
     assert f"beyond offset -3: {row['attention']:.2f} to the subject, 0.12 there" in section
+
+
+def test_a_place_is_explained_where_the_card_names_it(open_html, report):
+    cells = report.cells.assign(
+        baseline=report.cells["baseline"].mask(report.cells["task"] == "agreement", "position 9")
+    )
+    page = open_html(as_page(page_of(type(report)(**{**vars(report), "cells": cells}))))
+    cell(page, 1, 3).click()
+    explained = "“position 9” is a place in the prompt, counted from 0"
+    first, second, *_ = card(page).locator("section").all_inner_texts()
+    assert "beyond position 9" in first
+    assert explained in first
+    assert explained not in second
 
 
 def test_an_interval_is_drawn_where_it_lies(page, report):

@@ -81,7 +81,7 @@ def test_a_control_that_leaves_room_is_not_said_to_leave_none():
         ({"n_lemmas": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} lemmas"),
         ({"excess_low": np.nan, "excess_high": np.nan}, "how much clusters differ is not known"),
         ({}, "neither an excess is shown, nor that it is less than the minimum of 10 points"),
-        ({"score_baseline": 0.95}, "the control leaves less than the minimum of 10 points to be better by"),
+        ({"score_baseline": 0.95}, "the control leaves less than the minimum of 10 points of room for improvement"),
         ({"p_adjusted": 0.01}, "that its selectivity is above 0 is not shown"),
     ],
 )

@@ -141,7 +141,7 @@ def test_tables_say_what_was_left_out_and_dashes_where_nothing_was_scored(source
     for heading in ("pairs scored", "no choice", "chance, %", "best offset"):
         assert f'<th scope="col">{heading}</th>' in tables[1]
     (row,) = [each for each in tables[1].split("<tr>") if ">det<" in each]
-    assert 'data-key="1507.0">1507</td>' in row
+    assert 'data-key="1507.0">1,507</td>' in row
     assert 'data-key="0.0">0</td>' in row
 
 

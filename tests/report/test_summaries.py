@@ -79,8 +79,8 @@ def test_heads_that_position_explains_wholly_are_counted_with_what_would_help(ma
     )
     assert summary_of(replace(report, cells=frame)).untested == (
         f"Where 2 of {len(frame)} heads look is not testable: the best rule of position (offset -3) finds the "
-        "subject, too, in 95% of the examples or more, and leaves less than 0.1 of the attention to be better by; "
-        "vary where the word stands, and how far from the query."
+        "subject, too, in 95.0 % of the examples or more, and leaves less than 0.1 of the attention as room for "
+        "improvement; vary where the word stands, and how far from the query."
     )
 
 
