@@ -21,8 +21,8 @@ from interp.report.reading import texts
 from interp.report.words import METRICS, UNITS, change, counted, estimate, listed, percent, size
 
 _MOST_UNITS = 1_000_000
-_MOST_NAMED = 4
-"""Heads of one verdict that a task's line names."""
+_MOST_NAMED = 3
+"""Verdicts that a task's line names, and heads of each; the grid and the task's own section have all."""
 _MOST_AT_REST = 0.5
 """Attention on the query itself and the first token that is worth a word."""
 _TEXTS: Mapping[str, str] = texts()["clauses"]
@@ -351,7 +351,9 @@ def _short_line(task: str, heads: pd.DataFrame, largest: pd.Series | None, open_
     groups = [rows for _, rows in found.groupby("verdict", sort=False)]
     if groups:
         parts = [f"{'head' if len(groups[0]) == 1 else 'heads'} {'; also '.join(map(_named, groups[:2]))}"]
-        parts = ["; ".join([*parts, *map(_named, groups[2:])]) + "."]
+        more = sum(map(len, groups[_MOST_NAMED:]))
+        rest = [f"{more} more with a finding"] if more else []
+        parts = ["; ".join([*parts, *map(_named, groups[2:_MOST_NAMED]), *rest]) + "."]
     if largest is not None and (found.empty or largest.name != found.index[0]):
         verdict = (
             f"{largest['verdict']}; {reason_of(largest)}" if largest["verdict"] == "needed" else largest["verdict"]

@@ -262,10 +262,10 @@ def why_undecided(result: Any, row: pd.Series) -> str:
     if row["score_baseline"] > 1 - result.provenance["min_effect"]:
         return f"the control leaves less than {minimum} of room for improvement"
     if pd.isna(row["excess_low"]):
-        return f"how much {_plural(names)} differ is not known"
+        return f"it is not known how much {_plural(names)} differ"
     if row["p_adjusted"] > result.provenance["alpha"]:
         return f"neither an excess is shown, nor that it is less than {minimum}"
-    return "that its selectivity is above 0 is not shown"
+    return "its selectivity is not shown to be above 0"
 
 
 def _plural(names: Iterable[str]) -> str:

@@ -155,10 +155,10 @@ def _files(paths: Sequence[str]) -> str:
 
 
 _CHOICES: Mapping[frozenset[str], str] = {
-    frozenset(("special", "self")): "The word itself and tokens of no word, such as BOS, are no choice.",
+    frozenset(("special", "self")): "The word itself and tokens of no word, such as BOS, are not among the choices.",
     frozenset(): "The word itself and tokens of no word, such as BOS, may be chosen too.",
-    frozenset(("self",)): "The word itself is no choice; tokens of no word, such as BOS, are.",
-    frozenset(("special",)): "Tokens of no word, such as BOS, are no choice; the word itself is.",
+    frozenset(("self",)): "The word itself is not among the choices; tokens of no word, such as BOS, are.",
+    frozenset(("special",)): "Tokens of no word, such as BOS, are not among the choices; the word itself is.",
 }
 
 
@@ -176,7 +176,7 @@ def _how_to_read(result: Any) -> list[tuple[str, str]]:
         "relations",
         choice=_CHOICES[frozenset(how["exclude"])],
         chosen_on=chosen_on,
-        selected="That of the best of many heads is too narrow: the adjusted p speaks. " if halves else "",
+        selected="For the best of many heads it is too narrow; use the adjusted p. " if halves else "",
         tested="all heads and relations" if halves else "the heads that were chosen",
         ahead="the related word stands ahead of one that looks back only; " if causal else "",
         fewest=FEWEST_DOCUMENTS,

@@ -216,7 +216,7 @@ def _why_undecided(best: pd.Series, minimum: float, least: str) -> str:
     if best["accuracy_baseline"] > 1 - minimum:
         return f": the rule leaves less than {least} of room for improvement"
     if pd.isna(best["low"]):
-        return ": how much its documents differ is not known"
+        return ": it is not known how much its documents differ"
     return f": neither a lead over the rule is shown, nor that it is less than {least}"
 
 

@@ -86,7 +86,7 @@ def cautions(sweep: Swept) -> tuple[str, ...]:
         asked = "examples" if n_asked is None else counted(n_asked, "example")
         said.append(
             f"Partial: the sweep was interrupted. It holds {sweep.n_measured} of the {asked} that were asked for; all "
-            "numbers are of these alone. Prompts of one length are measured together, so these are no random sample."
+            "numbers are of these alone. Prompts of one length are measured together, so these are not a random sample."
         )
     run = sweep.runs.iloc[0]
     if pd.notna(run["above_chance"]) and not run["above_chance"]:

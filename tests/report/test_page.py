@@ -122,6 +122,10 @@ def test_each_task_begins_with_its_strongest_finding(make_report):
     verdicts = html.unescape(source[source.index('id="verdicts"') :].split("</section>")[0])
     for each in summarise(report):
         assert each.line in verdicts
+        assert len(each.line) < 220
+    many = summarise(make_report(n_layers=12, n_heads=12))[0].line
+    assert re.fullmatch(r"agreement: heads? .* tracks?; also .* \d+ more with a finding\.( Largest effect: .*)?", many)
+    assert len(many) < 220
 
 
 def test_a_path_stands_in_the_provenance_alone(make_report):

@@ -171,9 +171,9 @@ def test_what_is_too_long_is_counted():
 @pytest.mark.parametrize(
     ("excluded", "said"),
     [
-        (["special", "self"], "The word itself and tokens of no word, such as BOS, are no choice."),
-        (["self"], "The word itself is no choice; tokens"),
-        (["special"], "no choice; the word itself is."),
+        (["special", "self"], "The word itself and tokens of no word, such as BOS, are not among the choices."),
+        (["self"], "The word itself is not among the choices; tokens"),
+        (["special"], "not among the choices; the word itself is."),
         ([], "may be chosen too."),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_head_that_was_chosen_elsewhere_speaks_for_itself_alone():
     ("changed", "why"),
     [
         ({"n_documents": 12, "p_adjusted": np.nan}, f": a verdict needs {FEWEST_DOCUMENTS} documents."),
-        ({"low": np.nan, "high": np.nan}, ": how much its documents differ is not known."),
+        ({"low": np.nan, "high": np.nan}, ": it is not known how much its documents differ."),
         ({"accuracy_baseline": 0.95}, ": the rule leaves less than the minimum of 10 points of room for improvement."),
         ({}, ": neither a lead over the rule is shown, nor that it is less than the minimum of 10 points."),
     ],
