@@ -67,6 +67,7 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
     named, summary, tasks = frames.with_shown_names(report), report.summary(), report.tasks
     maps, cells = named.attention_maps, frames.marked(named.summary())
     cells = cells.assign(name=frames.head_names(cells), sentence=[_says(row) for _, row in cells.iterrows()])
+    has_places = cells["baseline"].str.contains(r"position \d", na=False).any()
     ordered = summary[[*HEAD_COLUMNS, *(name for name in summary if name not in HEAD_COLUMNS)]]
     kept = {"heads": ordered, "groups": report.groups, "replication": report.replication}
     n_heads, n_layers = len(cells[["layer", "head"]].drop_duplicates()), cells["layer"].nunique()
@@ -87,7 +88,7 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
             "tasks": [_of_task(task, sentences.rows_of(cells, task)) for _, task in named.tasks.iterrows()],
             "attention": attention_data(maps[maps["task"] == task] for task in named.tasks["task"]),
             "cards": list(cards),
-            **({"place": sentences.PLACE} if cells["baseline"].str.contains(r"position \d", na=False).any() else {}),
+            **({"place": texts()["clauses"]["place"]} if has_places else {}),
         },
         files={f"cards/{name}.html": text for name, text in cards.items()},
     )

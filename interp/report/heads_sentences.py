@@ -51,11 +51,6 @@ class TaskSummary:
     findings: tuple[str, ...]
     open_questions: tuple[str, ...]
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """All of it, in reading order."""
-        return (*filter(None, (self.headline, self.untested)), *self.findings, *self.open_questions)
-
 
 def summarise(report: Any) -> tuple[TaskSummary, ...]:
     """Put every task's verdicts into sentences, in the order of ``report.tasks``."""
@@ -222,14 +217,10 @@ _CLAUSES: Mapping[str, Callable[[_Said], str]] = {
 }
 
 
-PLACE = _TEXTS["place"]
-"""What a baseline such as ``position 9`` is."""
-
-
 def place_note(sentences: Iterable[str]) -> str:
     """What a baseline such as ``position 9`` is; empty where no sentence names one."""
     named = re.search(r"(?:baseline, |more to )(position \d+)", " ".join(sentences))
-    return PLACE.format(place=named[1]) if named else ""
+    return _TEXTS["place"].format(place=named[1]) if named else ""
 
 
 def reason_of(row: Mapping[Any, Any] | pd.Series) -> str:
@@ -347,19 +338,17 @@ def _would_decide(needed: pd.Series) -> str:
 
 
 def _short_line(task: str, heads: pd.DataFrame, largest: pd.Series | None, open_questions: Sequence[str]) -> str:
-    found, parts = strongest_first(heads), ["no head has a finding.", *open_questions[:1]]
-    groups = [rows for _, rows in found.groupby("verdict", sort=False)]
-    if groups:
-        parts = [f"{'head' if len(groups[0]) == 1 else 'heads'} {'; also '.join(map(_named, groups[:2]))}"]
-        more = sum(map(len, groups[_MOST_NAMED:]))
-        rest = [f"{more} more with a finding"] if more else []
-        parts = ["; ".join([*parts, *map(_named, groups[2:_MOST_NAMED]), *rest]) + "."]
+    found, parts, end = strongest_first(heads), ["no head has a finding.", *open_questions[:1]], []
     if largest is not None and (found.empty or largest.name != found.index[0]):
-        verdict = (
-            f"{largest['verdict']}; {reason_of(largest)}" if largest["verdict"] == "needed" else largest["verdict"]
-        )
-        parts.append(f"Largest effect: head {largest['layer']}.{largest['head']} ({verdict}).")
-    return " ".join([f"{task}:", *parts])
+        why = f"; {reason_of(largest)}" if largest["verdict"] == "needed" else ""
+        end = [f"Largest effect: head {largest['layer']}.{largest['head']} ({largest['verdict']}{why})."]
+        found = found.drop(largest.name, errors="ignore")
+    if groups := [rows for _, rows in found.groupby("verdict", sort=False)]:
+        first, *others = map(_named, groups[:_MOST_NAMED])
+        more = [f"{sum(map(len, groups[_MOST_NAMED:]))} more with a finding"] if groups[_MOST_NAMED:] else []
+        also = f"; also {'; '.join([*others, *more])}" if others else ""
+        parts = [f"{'head' if len(groups[0]) == 1 else 'heads'} {first}{also}."]
+    return " ".join([f"{task}:", *parts, *end])
 
 
 def _named(rows: pd.DataFrame) -> str:

@@ -33,12 +33,10 @@ _NOTE = (
 _LEFT_OUT = {reason: f"n_{reason.replace(' ', '_')}" for reason in REASONS}
 _HEADS = (
     *columns_of("relation", "looks", "name", "verdict"),
-    Column("accuracy", "right, %", percent=True),
-    Column("accuracy_baseline", "best rule, %", percent=True),
+    *(Column("accuracy", "right, %", percent=True), Column("accuracy_baseline", "best rule, %", percent=True)),
     Column("excess", "excess, points", "low", "high", percent=True),
     *columns_of("p_adjusted", "baseline", "attention"),
-    Column("accuracy_random_head", "random head, %", percent=True),
-    Column("n_documents"),
+    *(Column("accuracy_random_head", "random head, %", percent=True), Column("n_documents")),
 )
 _COUNTED = (
     *columns_of("relation", "looks", "n_pairs", "n_scored", *_LEFT_OUT.values()),

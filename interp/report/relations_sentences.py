@@ -19,13 +19,7 @@ from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, perc
 ATTENDS, UNDECIDED, NONE, UNTESTABLE = "attends", "undecided", "none", "not testable"
 _MEANINGS = (
     (ATTENDS, "●", "o", True, "finds the related word more often than the best rule without attention, clearly"),
-    (
-        UNDECIDED,
-        "?",
-        r"$\mathbf{?}$",
-        True,
-        "the data are inconclusive, or the rule leaves too little room for improvement",
-    ),
+    (UNDECIDED, "?", r"$\mathbf{?}$", True, "inconclusive data, or the rule leaves too little room for improvement"),
     (NONE, "·", ".", False, "what it finds beyond the best rule is shown to be less than the minimum"),
     (UNTESTABLE, "—", "", False, "no pair can be scored"),
 )
@@ -75,10 +69,11 @@ _TARGETS = {
 }
 
 
-_WHITHER = {
+_TOWARDS = {
     "query to related": "to the related word of “{relation}”",
     "related to query": "from the related word of “{relation}” to its query",
 }
+"""Of links, whose names are the user's."""
 
 
 def direction_name(row: pd.Series) -> str:
@@ -172,22 +167,18 @@ def _finding(best: pd.Series, tested: pd.DataFrame, verdict: str, result: Any) -
     """What the best head does, with its numbers, and which other heads do so."""
     name, head, alone = direction_name(best), head_name(best), len(tested) == 1
     evidence, which = _evidence(best), "head that was chosen" if alone else "best head"
+    towards = _TOWARDS.get(best["looks"], "to {relation} ({looks})").format_map(best)
     others = tested[(tested["layer"] != best["layer"]) | (tested["head"] != best["head"])]
     if verdict == ATTENDS:
-        return f"Head {head} attends {_whither(best)}: it {evidence}.{_too(others, ATTENDS)}"
+        return f"Head {head} attends {towards}: it {evidence}.{_too(others, ATTENDS)}"
     least = f"the minimum of {points(result.provenance['min_effect'], 0)} points"
     if verdict == NONE and alone:
-        return f"Head {head} does not attend {_whither(best)} by {least} beyond a rule: it {evidence}."
+        return f"Head {head} does not attend {towards} by {least} beyond a rule: it {evidence}."
     if verdict == NONE:
-        return f"No head attends {_whither(best)} by {least} beyond a rule: the {which}, {head}, {evidence}."
+        return f"No head attends {towards} by {least} beyond a rule: the {which}, {head}, {evidence}."
     also = _too(others, UNDECIDED) if best["verdict"] == NONE else ""
     why = _why_undecided(best, result.provenance["min_effect"], least)
     return f"Undecided: {name}. The {which}, {head}, {evidence}{why}.{also}"
-
-
-def _whither(best: pd.Series) -> str:
-    """What an attending head looks at; of a link, whose name is the user's, from which of its ends."""
-    return _WHITHER.get(best["looks"], "to {relation} ({looks})").format_map(best)
 
 
 def _evidence(best: pd.Series) -> str:

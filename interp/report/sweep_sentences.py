@@ -186,13 +186,12 @@ def _how_many(sweep: Swept) -> list[str]:
         why = why if n_clusters < FEWEST_CLUSTERS else "a template has a single cluster, so no interval is known"
         return [f"Nothing is decided: {why}: {MORE_CLUSTERS}."]
     beyond, large = int((rows["found"] != "").sum()), int((rows["found"] == sweep_cells.LARGE).sum())
+    significant = f"significant after correction (adjusted p ≤ {sweep_cells.ALPHA:g})"
     if not beyond:
-        return [
-            f"None of {n_cells} is significant after correction (adjusted p ≤ {sweep_cells.ALPHA:g}).{_largest(sweep)}"
-        ]
+        return [f"None of {n_cells} is {significant}.{_largest(sweep)}"]
     return [
-        f"Of {n_cells}, {beyond} {is_are(beyond)} significant after correction (adjusted p ≤ {sweep_cells.ALPHA:g}), "
-        f"{large} of them by at least {sweep_cells.MINIMUM:g} of {whole(sweep)}."
+        f"Of {n_cells}, {beyond} {is_are(beyond)} {significant}, {large} of them by at least "
+        f"{sweep_cells.MINIMUM:g} of {whole(sweep)}."
     ]
 
 
