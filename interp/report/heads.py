@@ -109,9 +109,8 @@ def _sections(report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ..
     found: list[Section] = [
         Custom("Verdicts", "verdict_grids_part", {"grids": grids, "verdicts": present, "others": others}),
         Sentences("", [each.line for each in summaries], note=" ".join(how_found(report.provenance))),
+        *([Custom("", "cards_part", {"cards": cards})] if cards else []),
     ]
-    if cards:
-        found.append(Custom("", "cards_part", {"cards": cards}))
     if len(cells) <= MOST_DRAWN:
         found.append(Picture("", "overview", partial(overview, report), "All kinds of evidence and the verdicts"))
     found.append(_strongest(cells))

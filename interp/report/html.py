@@ -46,8 +46,7 @@ def columnar(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
 def _column(name: str, values: pd.Series) -> dict[str, Any]:
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         numbers = [None if pd.isna(each) else int(each) if float(each).is_integer() else float(each) for each in values]
-        whole = pd.api.types.is_integer_dtype(values)
-        return {"kind": kind_of(name, whole=whole), "values": numbers}
+        return {"kind": kind_of(name, whole=pd.api.types.is_integer_dtype(values)), "values": numbers}
     texts = [None if pd.isna(value) else str(value) for value in values]
     distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     return {"of": list(distinct), "at": [distinct[text] for text in texts]}
