@@ -38,7 +38,7 @@ from threadpoolctl import ThreadpoolController
 from interp.claims.units import Table, UnitTable, balanced_layouts, cluster_sums, numbered, stratum_means
 
 FEWEST_CLUSTERS = 30
-"""With fewer clusters than this, nothing is decided: neither interval nor test can be trusted."""
+"""With fewer clusters than this, nothing is decided: no test is made. An interval is given; do not trust it."""
 RESAMPLES = 2000
 """Of an interval, unless told otherwise."""
 _BLOCK = 100

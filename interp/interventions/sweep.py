@@ -63,10 +63,10 @@ class SweepResult(Result):
         """One row per cell, over balanced units.
 
         Columns: the cell's labels, ``effect`` (mean over templates of their means), ``low``,
-        ``high`` (95 %, cluster bootstrap), ``p`` (that the mean is 0, two-sided), ``p_adjusted`` (family-wise over
-        this sweep's cells, max-T; NaN with too few clusters), ``base``, ``value``, ``accuracy_base``,
-        ``accuracy_intervened``, ``change_norm``, ``n_units``, ``n_clusters``. A KL divergence is above 0 wherever
-        anything changes, whichever way: there is nothing to test, so ``p`` and ``p_adjusted`` are NaN.
+        ``high`` (95 %, cluster bootstrap; NaN where a template has a single cluster), ``p`` (that the mean is 0,
+        two-sided), ``p_adjusted`` (family-wise over this sweep's cells, max-T; both are NaN where ``low`` is, and with
+        fewer than 30 clusters), ``base``, ``value``, ``accuracy_base``, ``accuracy_intervened``, ``change_norm``,
+        ``n_units``, ``n_clusters``. ``p`` and ``p_adjusted`` of a KL divergence are NaN: it is never below 0.
         """
         if self.provenance["metric"] == "kl_divergence":
             return self.estimates().assign(p=np.nan, p_adjusted=np.nan)[[*self.labels, *_SUMMARY]]

@@ -141,7 +141,8 @@ def page_of(result: Any) -> Page:
 
 def _table(frame: pd.DataFrame, name: str, caption: str) -> Table:
     ends = ("low", "high")
-    columns = [Column(each, "", *(ends if each == "rate" else ())) for each in frame if each not in ends]
+    rate = Column("rate", "rate, %", *ends, percent=True)
+    columns = [rate if each == "rate" else Column(each) for each in frame if each not in ends]
     return Table("Tables" if name == "false_discoveries" else "", caption, frame, columns, f"{name}.csv")
 
 

@@ -25,12 +25,12 @@ from interp.report.words import about, counted, left_out, listed, visible
 _CAPTIONS = {
     "shares": "The effect as a share of what the whole model does",
     "halves": "Two random halves of the clusters",
-    "replacements": "Every kind of ablation",
-    "agreement": "How alike two kinds of ablation order all heads",
+    "replacements": "Every replacement",
+    "agreement": "How alike two replacements order all heads",
     "positions": "Patching by word",
     "feeds": "Direct paths into the head",
     "readers": "Direct paths from the head",
-    "feature": "Taken out where it reads",
+    "feature": "Removed from what the head reads or writes",
     "groups": "Ablated together with other heads",
 }
 _EVIDENCE = (
@@ -46,7 +46,7 @@ _NOTE = (
     "Attention and probe: beyond their toughest control. Ablation: the effect as a share of what the whole model does; "
     "a cost is negative."
 )
-_BROUGHT_BACK = "Share brought back: of the clean run's answer, by patching; 0 is none of it and 1 is all."
+_RESTORED = "Share restored: of the clean run's answer, by patching; 0 is none of it and 1 is all."
 
 
 def page_of(result: Any) -> Page:
@@ -103,7 +103,7 @@ def _of_task(card: Any, number: int) -> list[Section]:
         Sentences("", said, card_evidence.further(card), place_note(said[:1])),
     ]
     if maps := card_evidence.maps_of(card):
-        found.append(Heatmaps("", maps, _BROUGHT_BACK))
+        found.append(Heatmaps("", maps, _RESTORED))
     weights = []
     for (_, word, circuit), rows in card.circuits.groupby(["role", "word", "circuit"], sort=False):
         begin = "From" if circuit == "looks for" else "Of"

@@ -3,7 +3,7 @@
 1. Across the tasks: the verdicts, and what each task loses without the head, as a share of what the whole model does.
 2. Per task: the verdict's sentence; whether it rests on what replaces the head; at which word the task needs what the
    head writes; who writes what it reads, and who reads what it writes.
-3. Further: effects by kind of ablation, halves, what is taken out where it reads, and what was not measured, and why.
+3. Further: effects by kind of ablation, halves, what is removed from what it reads or writes; what was not measured.
 
 Numbers stand with every claim, and there is no claim without them. The sentences are templates of ``reading.toml``.
 """
@@ -113,14 +113,14 @@ def at_a_glance(card: Any) -> Heatmap:
 
 
 def maps_of(card: Any) -> list[tuple[str, Heatmap]]:
-    """Of a card of one task, what patching brings back and what is taken out, each with its caption."""
+    """Of a card of one task, what patching restores and what is removed, each with its caption."""
     acting = card.positions[card.positions["n_changed"] > 0]  # where patching changes anything
     words = [position(each).removeprefix("the ") for each in acting["position"]]
     maps = {
-        "What it writes, by word: share brought back": _share_map("Patched at", words, acting),
-        "Direct paths into it: share brought back": by_path(card.feeds),
-        "Direct paths from it: share brought back": by_path(card.readers),
-        "Taken out where it reads: the effect; a cost is negative": _taken_out_map(card),
+        "What it writes, by word: share restored": _share_map("Patched at", words, acting),
+        "Direct paths into it: share restored": by_path(card.feeds),
+        "Direct paths from it: share restored": by_path(card.readers),
+        "Removed from what the head reads or writes: the effect; a cost is negative": _removed_map(card),
     }
     return [(caption, each) for caption, each in maps.items() if each.rows]
 
@@ -142,16 +142,16 @@ def n_shown(paths: pd.DataFrame) -> int:
 
 
 def _share_map(corner: str, names: Sequence[str], rows: pd.DataFrame) -> Heatmap:
-    """One column: the share of the answer that each row brings back."""
+    """One column: the share of the answer that each row restores."""
     ends = rows[["normalised", "normalised_low", "normalised_high"]].itertuples(index=False, name=None)
     cells = tuple((name, (_cell(name, *each),)) for name, each in zip(names, ends, strict=True))
     return Heatmap(corner, ("share",), cells, ())
 
 
-def _taken_out_map(card: Any) -> Heatmap:
+def _removed_map(card: Any) -> Heatmap:
     """Each effect in its colour, and its interval in none."""
     if card.feature.empty:
-        return Heatmap("Taken out", (), (), ())
+        return Heatmap("Removed", (), (), ())
     bound, feature = reach(card.feature[["effect", "low", "high"]]), card.verdicts["feature"].iloc[0]
     names = {"feature": f"{feature}, erased", "random directions": "random directions, erased"}
     rows = []
@@ -160,7 +160,7 @@ def _taken_out_map(card: Any) -> Heatmap:
         ends = "—" if pd.isna(row.low) else estimate(row.effect, row.low, row.high).partition(" ")[2]
         cells = (effect, Cell(ends, "", paint(0.0, "effect").style, effect.title))
         rows.append((names.get(row.what, row.what), cells))
-    return Heatmap("Taken out", (f"effect ({unit_of(card)})", "95 % interval"), tuple(rows), ())
+    return Heatmap("Removed", (f"effect ({unit_of(card)})", "95 % interval"), tuple(rows), ())
 
 
 def _cell(name: str, *numbers: float, palette: Palette = "effect", bound: float = 1.0) -> Cell:
@@ -173,7 +173,7 @@ def _cell(name: str, *numbers: float, palette: Palette = "effect", bound: float 
     return Cell(text, "", paint(float(text), palette, bound=bound).style, f"{name}: {estimate(value, low, high)}")
 
 
-READS, PARTS, TAKEN_OUT, STATES = (texts()[f"card {name}"] for name in ("reads", "parts", "taken out", "states"))
+READS, PARTS, REMOVED, STATES = (texts()[f"card {name}"] for name in ("reads", "parts", "removed", "states"))
 _PASSED = {0: "neither passes", 1: "one of them passes", 2: "both pass"}
 LEAST = 0.05
 """The smallest share of the answer that a sentence names."""
@@ -209,11 +209,11 @@ def further(card: Any) -> list[str]:
         _say("left out", parts=listed([PARTS[each] for each in parts]), reason=reason)
         for reason, parts in reasons.items()
     ]
-    return [*_effects(card), *_alike(card.agreement), *_halves(card), *_taken_out(card), *missing]
+    return [*_effects(card), *_alike(card.agreement), *_halves(card), *_removed(card), *missing]
 
 
 def _conclusions(card: Any) -> list[str]:
-    """Whether all kinds of ablation conclude the same, and the head's place by its drop."""
+    """Whether all replacements conclude the same, and the head's place by its drop."""
     known = card.replacements.dropna(subset="effect")
     if known.empty:
         return []
@@ -264,31 +264,31 @@ def _halves(card: Any) -> list[str]:
     return [_say("halves", parts="; ".join(parts))] if parts else []
 
 
-def _taken_out(card: Any) -> list[str]:
+def _removed(card: Any) -> list[str]:
     """What the task loses without what the head holds at one place."""
     if card.feature.empty:
         return []
     feature, n_units = str(card.verdicts["feature"].iloc[0]), card.feature["n_units"].astype(int)
     # The feature's name is data, and may hold braces.
     parts = [
-        f"{TAKEN_OUT[row.what].replace('{feature}', feature)} {change(row.effect, row.low, row.high, unit_of(card))}"
+        f"{REMOVED[row.what].replace('{feature}', feature)} {change(row.effect, row.low, row.high, unit_of(card))}"
         for row in card.feature.itertuples()
     ]
     fewest, most = n_units.min(), n_units.max()
     units = counted(most, "unit") if fewest == most else f"{fewest} to {most} units"
-    return [_say("taken out", units=units, parts="; ".join(parts))]
+    return [_say("removed", units=units, parts="; ".join(parts))]
 
 
 def _by_word(card: Any) -> list[str]:
     if card.positions.empty:
         return []
     if card.positions["normalised"].isna().all():
-        return [_say("nothing to bring back")]
+        return [_say("nothing to restore")]
     whole = card.positions["position"] == "all"
     alone, together = card.positions[~whole], card.positions[whole].iloc[0]
     best = alone.loc[alone["normalised"].abs().idxmax()]
     share = {"share": _share(best), "together": _share(together)}
-    found = [_say("brings back", position=position(best["position"]), **share)]
+    found = [_say("restores", position=position(best["position"]), **share)]
     idle = [position(each) for each in alone.loc[alone["n_changed"] == 0, "position"]]
     return [*found, _say("idle", positions=listed(idle))] if idle else found
 

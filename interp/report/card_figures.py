@@ -62,7 +62,7 @@ def card_paths(card: Any, task: str | None = None) -> Figure:
     figure = Figure(figsize=(8.4, 0.27 * n_rows + 1.6), dpi=150, layout="constrained")
     for ax, (title, paths) in zip(figure.subplots(1, 2, sharex=True), parts.items(), strict=True):
         _paths(ax, paths.head(n_shown(paths)), n_rows, title)
-    figure.supxlabel("share of the answer that the path brings back", fontsize=9)
+    figure.supxlabel("share of the answer that the path restores", fontsize=9)
     figure.suptitle(f"head {own.name}, {short(own.tasks['task'].iloc[0], _LONGEST)}", fontsize=10, parse_math=False)
     return figure
 

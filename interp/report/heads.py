@@ -67,6 +67,7 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
     named, summary, tasks = frames.with_shown_names(report), report.summary(), report.tasks
     maps, cells = named.attention_maps, frames.marked(named.summary())
     cells = cells.assign(name=frames.head_names(cells), sentence=[_says(row) for _, row in cells.iterrows()])
+    has_places = cells["baseline"].str.contains(r"position \d", na=False).any()
     ordered = summary[[*HEAD_COLUMNS, *(name for name in summary if name not in HEAD_COLUMNS)]]
     kept = {"heads": ordered, "groups": report.groups, "replication": report.replication}
     n_heads, n_layers = len(cells[["layer", "head"]].drop_duplicates()), cells["layer"].nunique()
@@ -87,6 +88,7 @@ def page_of(report: Any, cards: Mapping[str, str] | None = None) -> Page:
             "tasks": [_of_task(task, sentences.rows_of(cells, task)) for _, task in named.tasks.iterrows()],
             "attention": attention_data(maps[maps["task"] == task] for task in named.tasks["task"]),
             "cards": list(cards),
+            **({"place": texts()["clauses"]["place"]} if has_places else {}),
         },
         files={f"cards/{name}.html": text for name, text in cards.items()},
     )
@@ -105,9 +107,9 @@ def _sections(report: Any, named: Any, cells: pd.DataFrame, cards: tuple[str, ..
     present = [verdict for name, verdict in VERDICTS.items() if name in set(cells["verdict"])]
     others = [verdict for verdict in VERDICTS.values() if verdict not in present]
     found: list[Section] = [
-        Custom("Verdicts", "verdict_grids_part", {"grids": grids}),
+        Custom("Verdicts", "verdict_grids_part", {"grids": grids, "verdicts": present, "others": others}),
         Sentences("", [each.line for each in summaries], note=" ".join(how_found(report.provenance))),
-        Custom("", "legend_part", {"verdicts": present, "others": others, "cards": cards}),
+        *([Custom("", "cards_part", {"cards": cards})] if cards else []),
     ]
     if len(cells) <= MOST_DRAWN:
         found.append(Picture("", "overview", partial(overview, report), "All kinds of evidence and the verdicts"))
@@ -148,7 +150,9 @@ def _task_sections(
 ) -> list[Section]:
     found = summary.findings
     shown = found[:_FEW] or ("No head has a finding for this task.", *summary.open_questions)
-    further = (*found[_FEW:], *summary.open_questions) if found else ()
+    if summary.largest and summary.largest not in shown:  # never folded away
+        shown = (*shown, summary.largest)
+    further = [each for each in (*found[_FEW:], *summary.open_questions) if each not in shown]
     excess = "Attention to the related word, less the best baseline's; no colour below 0"
     effect = f"Effect of resampling the head ({UNITS.get(task['metric'], task['metric'])}); a cost is negative"
     heats = [

@@ -1,6 +1,6 @@
 """What the verdicts say in plain words: numbers with every claim, and no claim without them.
 
-1. A task gets one short line: its strongest finding, the other heads, and the head with the largest effect.
+1. A task gets one short line, without numbers: the heads with a finding, and the head with the largest effect.
 2. Its headline says how much was measured, how well the unablated model does, and from what size an effect counts.
 3. Each head with a finding gets a sentence or two: where it looks, what its ablation costs. The sentences are templates
    of ``reading.toml``, one a verdict; what they name is a column of the head's row, or made by ``_CLAUSES``.
@@ -21,6 +21,8 @@ from interp.report.reading import texts
 from interp.report.words import METRICS, UNITS, change, counted, estimate, listed, percent, size
 
 _MOST_UNITS = 1_000_000
+_MOST_NAMED = 3
+"""Verdicts that a task's line names, and heads of each; the grid and the task's own section have all."""
 _MOST_AT_REST = 0.5
 """Attention on the query itself and the first token that is worth a word."""
 _TEXTS: Mapping[str, str] = texts()["clauses"]
@@ -32,7 +34,8 @@ class TaskSummary:
 
     Attributes:
         task: The task's name, for readers.
-        line: What its heads come to: the strongest finding, the other heads, and the largest effect.
+        line: What its heads come to: those with a finding, by verdict, and the one with the largest effect.
+        largest: What is said of the head with the largest effect, with its numbers; empty where none was measured.
         headline: What was measured and how many heads got a finding.
         untested: On how many examples attention was not measured, and why; empty where it was on all.
         findings: One per head with a finding, strongest effect first within a verdict; and one of all the heads that
@@ -42,15 +45,11 @@ class TaskSummary:
 
     task: str
     line: str
+    largest: str
     headline: str
     untested: str
     findings: tuple[str, ...]
     open_questions: tuple[str, ...]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """All of it, in reading order."""
-        return (*filter(None, (self.headline, self.untested)), *self.findings, *self.open_questions)
 
 
 def summarise(report: Any) -> tuple[TaskSummary, ...]:
@@ -75,9 +74,13 @@ def summarise(report: Any) -> tuple[TaskSummary, ...]:
 def _summary(task: pd.Series, heads: pd.DataFrame) -> TaskSummary:
     found = [head_sentence(row) for _, row in strongest_first(heads).iterrows()]
     findings, asked = (*found, *unused_sentence(heads)), tuple(_open_questions(heads))
-    name = str(task["task"])
-    line = _short_line(name, heads, asked)
-    return TaskSummary(name, line, _headline(task, heads), _untested(task, heads), findings, asked)
+    name, sizes = str(task["task"]), heads["effect"].abs()
+    largest = heads.loc[sizes.idxmax()] if sizes.notna().any() else None
+    line, said = _short_line(name, heads, largest, asked), ""
+    if largest is not None:
+        is_found = largest["verdict"] in FINDINGS
+        said = head_sentence(largest) if is_found else _TEXTS["largest"].format_map(_Said(largest))
+    return TaskSummary(name, line, said, _headline(task, heads), _untested(task, heads), findings, asked)
 
 
 def rows_of(cells: pd.DataFrame, task: pd.Series) -> pd.DataFrame:
@@ -210,6 +213,7 @@ _CLAUSES: Mapping[str, Callable[[_Said], str]] = {
     "baselines": _baselines,
     "overlap": _overlap,
     "there_reason": lambda said: said["reason"].replace("at the related word", "there"),
+    "if_measured": partial(_unless_missing, "measured", "attention"),
     "because": lambda said: f": {reason}" if (reason := reason_of(said)) else "",
     "also": lambda said: f". {reason}" if (reason := reason_sentence(said)) else "",
     "rests": _rests,
@@ -301,7 +305,7 @@ def _without_room(heads: pd.DataFrame) -> str:
         n=len(without),
         heads=counted(len(heads), "head"),
         named=listed([_baselines({"baseline": names}) for names in without["baseline"].unique()]),
-        overlap=without["baseline_overlap"].min(),
+        overlap=percent(without["baseline_overlap"].min()),
         **without.iloc[0][["relation", "min_attention"]],
     )
 
@@ -346,24 +350,21 @@ def _would_decide(needed: pd.Series) -> str:
     return f"; about {units} units would decide{of}"
 
 
-def _short_line(task: str, heads: pd.DataFrame, open_questions: Sequence[str]) -> str:
-    found, sizes = strongest_first(heads), heads["effect"].abs()
-    parts = ["no head has a finding.", *open_questions[:1]] if found.empty else [f"{_in_short(found.iloc[0])}."]
-    others = found.iloc[1:].groupby("verdict", sort=False)
-    if groups := [f"{_heads(rows)} “{verdict}”" for verdict, rows in others]:
-        parts.append(f"Also {'; '.join(groups)}.")
-    if sizes.notna().any() and (found.empty or sizes.idxmax() != found.index[0]):
-        parts.append(f"Largest effect: {_in_short(heads.loc[sizes.idxmax()])}.")
-    return " ".join([f"{task}:", *parts])
+def _short_line(task: str, heads: pd.DataFrame, largest: pd.Series | None, open_questions: Sequence[str]) -> str:
+    found, parts, end = strongest_first(heads), ["no head has a finding.", *open_questions[:1]], []
+    if largest is not None and (found.empty or largest.name != found.index[0]):
+        why = f"; {reason_of(largest)}" if largest["verdict"] == "needed" else ""
+        end = [f"Largest effect: head {largest['layer']}.{largest['head']} ({largest['verdict']}{why})."]
+        found = found.drop(largest.name, errors="ignore")
+    if groups := [rows for _, rows in found.groupby("verdict", sort=False)]:
+        first, *others = map(_named, groups[:_MOST_NAMED])
+        more = [f"{sum(map(len, groups[_MOST_NAMED:]))} more with a finding"] if groups[_MOST_NAMED:] else []
+        also = f"; also {'; '.join([*others, *more])}" if others else ""
+        parts = [f"{'head' if len(groups[0]) == 1 else 'heads'} {first}{also}."]
+    return " ".join([f"{task}:", *parts, *end])
 
 
-def _in_short(row: pd.Series) -> str:
-    """A head with its verdict and its numbers, as a clause."""
-    verdict = f"{row['verdict']}; {reason_of(row)}" if row["verdict"] == "needed" else str(row["verdict"])
-    numbers = []
-    if pd.notna(row["attention"]):
-        baseline = f" (best baseline {row['attention_baseline']:.2f})" if pd.notna(row["attention_baseline"]) else ""
-        numbers.append(f"{row['attention']:.2f} of its attention on the {row['relation']}{baseline}")
-    if pd.notna(row["effect"]):
-        numbers.append(f"resampling it {_Said(row)['resampled']}")
-    return f"head {row['layer']}.{row['head']} “{verdict}”: {', '.join(numbers)}"
+def _named(rows: pd.DataFrame) -> str:
+    """Heads of one verdict: ``2.1 and 2.2 track``, ``0.3 (causal)``."""
+    names, verdict = listed(head_names(rows), _MOST_NAMED), rows["verdict"].iloc[0]
+    return f"{names} {'tracks' if len(rows) == 1 else 'track'}" if verdict == "tracks" else f"{names} ({verdict})"

@@ -23,7 +23,7 @@ from jinja2.utils import htmlsafe_json_dumps
 
 from interp.report.heatmap import paint
 from interp.report.sections import Page, Picture, Section
-from interp.report.tables import heading, is_whole
+from interp.report.tables import heading, kind_of
 from interp.report.words import citation, isolated, visible
 
 _SHADES = 21
@@ -46,7 +46,7 @@ def columnar(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
 def _column(name: str, values: pd.Series) -> dict[str, Any]:
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         numbers = [None if pd.isna(each) else int(each) if float(each).is_integer() else float(each) for each in values]
-        return {"whole": is_whole(name, values), "values": numbers}
+        return {"kind": kind_of(name, whole=pd.api.types.is_integer_dtype(values)), "values": numbers}
     texts = [None if pd.isna(value) else str(value) for value in values]
     distinct = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     return {"of": list(distinct), "at": [distinct[text] for text in texts]}

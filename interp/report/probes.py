@@ -1,6 +1,7 @@
 """The page of probes: every head in its place, the findings in sentences, and cells beside their controls."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,13 @@ from interp.report import probes_sentences as sentences
 from interp.report.heatmap import Heatmap
 from interp.report.html import facts
 from interp.report.notebook import MOST_DRAWN
-from interp.report.probes_sentences import cell_kind, measure_of
+from interp.report.probes_sentences import CONTROLS, cell_kind, measure_of
 from interp.report.sections import MOST_ROWS, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column, columns_of
 from interp.report.words import about, counted, listed
 
 _DENSE = 12
 """From more heads a layer on, a heatmap's cells are small."""
-_NUMBERS = columns_of(
-    *("score_seen", "control", "compression", "compression_control", "majority", "embedding", "position"),
-    *("untrained", "permuted", "bits", "n_words", "n_documents", "n_lemmas"),
-)
 _SCORES = (
     Column("verdict"),
     Column("score", "", "low", "high"),
@@ -32,6 +29,11 @@ _SCORES = (
     Column("p_adjusted"),
     Column("selectivity", "", "selectivity_low", "selectivity_high"),
 )
+_NUMBERS = (
+    *columns_of("score_seen", "control", "compression", "compression_control"),
+    *(*columns_of(*CONTROLS), Column("bits", digits=0), *columns_of("n_words", "n_documents", "n_lemmas")),
+)
+_SHARES = ("score", "score_baseline", "score_seen", "control", *CONTROLS, "excess", "selectivity")
 _KINDS = {
     "logistic": "logistic regression (linear), penalised by L2",
     "ridge": "least squares (linear), penalised by L2",
@@ -158,10 +160,19 @@ def _tables(result: Any, alone: bool) -> list[Table]:
         caption = f"{first_of}, by verdict and excess; all of them are in probes.csv"
     cell = (*columns_of(*(() if alone else ("site",))), Column("name", kind))
     rest = f"{caption}: controls and counts"
+    parts = [(*cell, *_SCORES), (*cell, *_NUMBERS)]
+    if measure_of(result).in_points:
+        parts = [tuple(map(_in_points, each)) for each in parts]
     return [
-        Table("Cells", caption, shown, (*cell, *_SCORES), "probes.csv", len(order)),
-        Table("", rest, shown, (*cell, *_NUMBERS), "probes.csv", len(order)),
+        Table("Cells", caption, shown, parts[0], "probes.csv", len(order)),
+        Table("", rest, shown, parts[1], "probes.csv", len(order)),
     ]
+
+
+def _in_points(column: Column) -> Column:
+    """As sentences have it: a share of words in points of 100."""
+    unit = ", points" if column.name in ("excess", "selectivity") else ", %"
+    return replace(column, heading=column.title + unit, percent=True) if column.name in _SHARES else column
 
 
 def asked(result: Any) -> list[tuple[str, str]]:

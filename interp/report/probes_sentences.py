@@ -25,7 +25,7 @@ _MEANINGS = (
         True,
         "the feature can be read there beyond every control, by the minimum at least, and selectively",
     ),
-    (UNDECIDED, "?", r"$\mathbf{?}$", True, "the data do not decide"),
+    (UNDECIDED, "?", r"$\mathbf{?}$", True, "the data are inconclusive"),
     (NONE, "·", ".", False, "what can be read beyond the toughest control is shown to be below the minimum"),
 )
 VERDICTS = {meaning[0]: Verdict(*meaning) for meaning in _MEANINGS}
@@ -260,12 +260,12 @@ def why_undecided(result: Any, row: pd.Series) -> str:
     if row["n_lemmas"] < FEWEST_CLUSTERS:
         return f"a verdict needs {FEWEST_CLUSTERS} lemmas"
     if row["score_baseline"] > 1 - result.provenance["min_effect"]:
-        return f"the control leaves less than {minimum} to be better by"
+        return f"the control leaves less than {minimum} of room for improvement"
     if pd.isna(row["excess_low"]):
-        return f"how much {_plural(names)} differ is not known"
+        return f"it is not known how much {_plural(names)} differ"
     if row["p_adjusted"] > result.provenance["alpha"]:
         return f"neither an excess is shown, nor that it is less than {minimum}"
-    return "that its selectivity is above 0 is not shown"
+    return "its selectivity is not shown to be above 0"
 
 
 def _plural(names: Iterable[str]) -> str:

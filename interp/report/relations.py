@@ -30,30 +30,19 @@ _NOTE = (
     "Nobody picked these: they are the first of the corpus that can be shown whole, each of another document, whether "
     "the head is right there or not. What is missing to 1 goes to tokens of no word and to words that are not shown."
 )
-_SHARES = {
-    "right": "accuracy",
-    "right_baseline": "accuracy_baseline",
-    "right_random": "accuracy_random_head",
-    "points": "excess",
-    "points_low": "low",
-    "points_high": "high",
-    "offset_right": "accuracy_offset",
-    "nearest_right": "accuracy_nearest",
-    "chance": "chance",
-}
-"""Columns of tables, in points of 100, and the shares that they are made of."""
 _LEFT_OUT = {reason: f"n_{reason.replace(' ', '_')}" for reason in REASONS}
 _HEADS = (
     *columns_of("relation", "looks", "name", "verdict"),
-    *(Column("right", "right, %"), Column("right_baseline", "best rule, %")),
-    Column("points", "excess, points", "points_low", "points_high", digits=1),
+    *(Column("accuracy", "right, %", percent=True), Column("accuracy_baseline", "best rule, %", percent=True)),
+    Column("excess", "excess, points", "low", "high", percent=True),
     *columns_of("p_adjusted", "baseline", "attention"),
-    *(Column("right_random", "random head, %"), Column("n_documents")),
+    *(Column("accuracy_random_head", "random head, %", percent=True), Column("n_documents")),
 )
 _COUNTED = (
     *columns_of("relation", "looks", "n_pairs", "n_scored", *_LEFT_OUT.values()),
-    *(*columns_of("n_documents", "offset"), Column("offset_right", "its accuracy, %"), Column("nearest")),
-    *(Column("nearest_right", "its accuracy, %"), Column("chance", "chance, %")),
+    *(*columns_of("n_documents", "offset"), Column("accuracy_offset", "its accuracy, %", percent=True)),
+    *(Column("nearest"), Column("accuracy_nearest", "its accuracy, %", percent=True)),
+    Column("chance", "chance, %", percent=True),
 )
 
 
@@ -87,9 +76,9 @@ def _sections(result: Any, heads: Sequence[PicturedHead]) -> list[Section]:
         *([Picture("", "relations", every, "Excess accuracy of every head")] if drawn else []),
         _findings(result),
         *([Shaded("Examples", heads, _NOTE)] if heads else []),
-        Table("Tables", "The best head of each relation", _in_percent(best), _HEADS, "heads.csv"),
-        Table("", "What was scored, and what position explains", _in_percent(counts), _COUNTED, "relations.csv"),
-        Table("", caption, _in_percent(sentences.ranked(cells)), _HEADS, "heads.csv"),
+        Table("Tables", "The best head of each relation", _with_names(best), _HEADS, "heads.csv"),
+        Table("", "What was scored, and what position explains", counts, _COUNTED, "relations.csv"),
+        Table("", caption, _with_names(sentences.ranked(cells)), _HEADS, "heads.csv"),
         Facts("What was asked", asked(result)),
         Facts("How to read this", _how_to_read(result)),
     ]
@@ -128,11 +117,8 @@ def _findings(result: Any) -> Sentences:
     return Sentences("Findings", [*attends, *others[:n_shown]], others[n_shown:])
 
 
-def _in_percent(rows: pd.DataFrame) -> pd.DataFrame:
-    """With shares as points of 100, and the name of a head."""
-    own = {name: 100 * rows[share].astype(float).round(12) for name, share in _SHARES.items() if share in rows}
-    named = {"name": [f"head {sentences.head_name(row)}" for _, row in rows.iterrows()]} if "head" in rows else {}
-    return rows.assign(**own, **named).reset_index(drop=True)
+def _with_names(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(name=[f"head {sentences.head_name(row)}" for _, row in rows.iterrows()])
 
 
 def asked(result: Any) -> list[tuple[str, str]]:
@@ -167,10 +153,10 @@ def _files(paths: Sequence[str]) -> str:
 
 
 _CHOICES: Mapping[frozenset[str], str] = {
-    frozenset(("special", "self")): "The word itself and tokens of no word, such as BOS, are no choice.",
+    frozenset(("special", "self")): "The word itself and tokens of no word, such as BOS, are not among the choices.",
     frozenset(): "The word itself and tokens of no word, such as BOS, may be chosen too.",
-    frozenset(("self",)): "The word itself is no choice; tokens of no word, such as BOS, are.",
-    frozenset(("special",)): "Tokens of no word, such as BOS, are no choice; the word itself is.",
+    frozenset(("self",)): "The word itself is not among the choices; tokens of no word, such as BOS, are.",
+    frozenset(("special",)): "Tokens of no word, such as BOS, are not among the choices; the word itself is.",
 }
 
 
@@ -188,7 +174,7 @@ def _how_to_read(result: Any) -> list[tuple[str, str]]:
         "relations",
         choice=_CHOICES[frozenset(how["exclude"])],
         chosen_on=chosen_on,
-        selected="That of the best of many heads is too narrow: the adjusted p speaks. " if halves else "",
+        selected="For the best of many heads it is too narrow; use the adjusted p. " if halves else "",
         tested="all heads and relations" if halves else "the heads that were chosen",
         ahead="the related word stands ahead of one that looks back only; " if causal else "",
         fewest=FEWEST_DOCUMENTS,

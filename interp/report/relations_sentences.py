@@ -14,12 +14,12 @@ import pandas as pd
 from interp.report.cells import and_p, descending, is_are
 from interp.report.heads_frames import Verdict
 from interp.report.reading import texts
-from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, percent, points
+from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, percent, points, size
 
 ATTENDS, UNDECIDED, NONE, UNTESTABLE = "attends", "undecided", "none", "not testable"
 _MEANINGS = (
     (ATTENDS, "●", "o", True, "finds the related word more often than the best rule without attention, clearly"),
-    (UNDECIDED, "?", r"$\mathbf{?}$", True, "the data do not decide, or the rule leaves too little to be better by"),
+    (UNDECIDED, "?", r"$\mathbf{?}$", True, "inconclusive data, or the rule leaves too little room for improvement"),
     (NONE, "·", ".", False, "what it finds beyond the best rule is shown to be less than the minimum"),
     (UNTESTABLE, "—", "", False, "no pair can be scored"),
 )
@@ -69,6 +69,13 @@ _TARGETS = {
 }
 
 
+_TOWARDS = {
+    "query to related": "to the related word of “{relation}”",
+    "related to query": "from the related word of “{relation}” to its query",
+}
+"""Of links, whose names are the user's."""
+
+
 def direction_name(row: pd.Series) -> str:
     """A direction as sentences name it, such as ``nsubj (head to dependent)``."""
     return f"{row['relation']} ({row['looks']})"
@@ -109,7 +116,8 @@ class DirectionSummary:
     @property
     def text(self) -> str:
         """All of it."""
-        return f"{self.finding} ({'; '.join(filter(None, (self.attention, self.counted, self.left_out)))}.)"
+        counts = "; ".join(filter(None, (self.counted, self.left_out)))
+        return " ".join(filter(None, (self.finding, self.attention, f"({counts}.)")))
 
 
 def summarise(result: Any) -> tuple[DirectionSummary, ...]:
@@ -159,14 +167,15 @@ def _finding(best: pd.Series, tested: pd.DataFrame, verdict: str, result: Any) -
     """What the best head does, with its numbers, and which other heads do so."""
     name, head, alone = direction_name(best), head_name(best), len(tested) == 1
     evidence, which = _evidence(best), "head that was chosen" if alone else "best head"
+    towards = _TOWARDS.get(best["looks"], "to {relation} ({looks})").format_map(best)
     others = tested[(tested["layer"] != best["layer"]) | (tested["head"] != best["head"])]
     if verdict == ATTENDS:
-        return f"Head {head} attends to {name}: it {evidence}.{_too(others, ATTENDS)}"
+        return f"Head {head} attends {towards}: it {evidence}.{_too(others, ATTENDS)}"
     least = f"the minimum of {points(result.provenance['min_effect'], 0)} points"
     if verdict == NONE and alone:
-        return f"Head {head} does not attend to {name} by {least} beyond a rule: it {evidence}."
+        return f"Head {head} does not attend {towards} by {least} beyond a rule: it {evidence}."
     if verdict == NONE:
-        return f"No head attends to {name} by {least} beyond a rule: the {which}, {head}, {evidence}."
+        return f"No head attends {towards} by {least} beyond a rule: the {which}, {head}, {evidence}."
     also = _too(others, UNDECIDED) if best["verdict"] == NONE else ""
     why = _why_undecided(best, result.provenance["min_effect"], least)
     return f"Undecided: {name}. The {which}, {head}, {evidence}{why}.{also}"
@@ -183,10 +192,10 @@ def _evidence(best: pd.Series) -> str:
 
 
 def _attention(best: pd.Series) -> str:
-    share = f"on average {best['attention']:.2f} of its attention goes to {target(best['relation'], best['looks'])}"
+    share = f"On average {size(best['attention'])} of its attention goes to {target(best['relation'], best['looks'])}"
     if pd.isna(best["accuracy_random_head"]):
-        return share
-    return f"{share}; another head of its layer, drawn at random, is right in {percent(best['accuracy_random_head'])}"
+        return f"{share}."
+    return f"{share}; another head of its layer, drawn at random, is right in {percent(best['accuracy_random_head'])}."
 
 
 def _why_undecided(best: pd.Series, minimum: float, least: str) -> str:
@@ -196,9 +205,9 @@ def _why_undecided(best: pd.Series, minimum: float, least: str) -> str:
     if best["n_documents"] < FEWEST_DOCUMENTS:
         return f": a verdict needs {FEWEST_DOCUMENTS} documents"
     if best["accuracy_baseline"] > 1 - minimum:
-        return f": the rule leaves less than {least} to be better by"
+        return f": the rule leaves less than {least} of room for improvement"
     if pd.isna(best["low"]):
-        return ": how much its documents differ is not known"
+        return ": it is not known how much its documents differ"
     return f": neither a lead over the rule is shown, nor that it is less than {least}"
 
 

@@ -3,8 +3,8 @@
 1. Of an ablation the effect is shown; of patching the effect as a share of the difference between the runs.
 2. Colours and sizes count from the run that is changed: 0 is no effect. Patching the corrupted run brings back up to 1
    of the difference; patching the clean run takes away up to all of it, -1.
-3. A cell is a finding where its effect is beyond the correction (``p_adjusted`` at most ``ALPHA``); a large one from a
-   tenth of the difference between clean and corrupted, or of the model's own metric on.
+3. A cell is a finding where its effect is significant after correction (``p_adjusted`` at most ``ALPHA``); a large one
+   from a tenth of the difference between clean and corrupted, or of the model's own metric on.
 4. Where no example changed, what is left of the effect is rounding: no number, and no finding.
 5. As a table, the position attended to goes across, else the position, the neuron, the head or the last label; the
    other labels go down. Of very many rows the strongest are kept; a table that is too wide is none.
@@ -31,8 +31,8 @@ MINIMUM = 0.1
 """From what share on an effect is large; as ``interp.heads`` has it."""
 LARGE, SMALL = "large", "small"
 FOUND = {
-    LARGE: Verdict("beyond the correction, and large", "●", "o", True, ""),
-    SMALL: Verdict("beyond the correction, but small", "○", "o", False, ""),
+    LARGE: Verdict("significant after correction", "●", "o", True, ""),
+    SMALL: Verdict("significant after correction, but small", "○", "o", False, ""),
 }
 CHANGED, UNMEASURED = "changed", "not measured"
 STATES = missing(UNMEASURED) | {

@@ -23,9 +23,9 @@ _LONGEST_TITLE = 60
 def sweep(result: Any, *, tokens: Sequence[str] | None = None) -> Figure:
     """Every cell in its place: layers by heads, or by positions; of a single axis, dots with 95 % intervals.
 
-    Colours diverge from no effect, and reach as far above as below. Black dots are beyond the correction and large,
-    white ones beyond it but small. What could not change anything is hatched by its reason. Of more than 48 rows the
-    strongest are shown; what is wider is shown as dots.
+    Colours diverge from no effect, and reach as far above as below. Black dots are significant after correction and
+    large, white ones significant but small. What could not change anything is hatched by its reason. Of more than 48
+    rows the strongest are shown; what is wider is shown as dots.
 
     Args:
         result: What ``interp.ablate``, ``interp.patch`` or ``interp.path_patch`` returns.

@@ -1,7 +1,7 @@
 """What a sweep found, in plain words: numbers with every claim, and no claim without them.
 
 1. What was done, and how well the model does unchanged.
-2. Each of the strongest findings with its estimate and interval; then how many cells are beyond the correction.
+2. Each of the strongest findings with its estimate and interval; then how many cells are significant after correction.
    After a screen: how many were measured, and how much was missed.
 3. How many cells could not change anything, and why.
 4. Whether the engine's numbers were those of the plain way.
@@ -86,7 +86,7 @@ def cautions(sweep: Swept) -> tuple[str, ...]:
         asked = "examples" if n_asked is None else counted(n_asked, "example")
         said.append(
             f"Partial: the sweep was interrupted. It holds {sweep.n_measured} of the {asked} that were asked for; all "
-            "numbers are of these alone. Prompts of one length are measured together, so these are no random sample."
+            "numbers are of these alone. Prompts of one length are measured together, so these are not a random sample."
         )
     run = sweep.runs.iloc[0]
     if pd.notna(run["above_chance"]) and not run["above_chance"]:
@@ -186,11 +186,12 @@ def _how_many(sweep: Swept) -> list[str]:
         why = why if n_clusters < FEWEST_CLUSTERS else "a template has a single cluster, so no interval is known"
         return [f"Nothing is decided: {why}: {MORE_CLUSTERS}."]
     beyond, large = int((rows["found"] != "").sum()), int((rows["found"] == sweep_cells.LARGE).sum())
+    significant = f"significant after correction (adjusted p ≤ {sweep_cells.ALPHA:g})"
     if not beyond:
-        return [f"None of {n_cells} is beyond the correction (adjusted p ≤ {sweep_cells.ALPHA:g}).{_largest(sweep)}"]
+        return [f"None of {n_cells} is {significant}.{_largest(sweep)}"]
     return [
-        f"Of {n_cells}, {beyond} {is_are(beyond)} beyond the correction (adjusted p ≤ {sweep_cells.ALPHA:g}), {large} "
-        f"of them by at least {sweep_cells.MINIMUM:g} of {whole(sweep)}."
+        f"Of {n_cells}, {beyond} {is_are(beyond)} {significant}, {large} of them by at least "
+        f"{sweep_cells.MINIMUM:g} of {whole(sweep)}."
     ]
 
 

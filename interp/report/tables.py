@@ -1,14 +1,14 @@
 """Tables that a reader can sort: of each cell the text to read, and the number that it sorts by."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from interp.report.reading import texts
-from interp.report.words import decimal, estimate
+from interp.report.words import decimal, estimate, p_size, size
 
 _HEADINGS: Mapping[str, str] = texts()["headings"]
 _ENDINGS = {"_low": ", low", "_high": ", high", "_p_adjusted": ", adjusted p"}
@@ -24,13 +24,15 @@ class Column:
         heading: Above it; empty for the column's usual heading.
         low: The frame's column with the lower end of an interval, which stands beside the number.
         high: The upper end's.
-        digits: Decimals of both; None for the rule of ``estimate``. Points of 100 have one.
+        percent: Whether they are shares, which are read in points of 100, with one decimal.
+        digits: Decimals of both; None for the rule of ``estimate``.
     """
 
     name: str
     heading: str = ""
     low: str = ""
     high: str = ""
+    percent: bool = False
     digits: int | None = None
 
     @property
@@ -70,26 +72,28 @@ def heading(column: str) -> str:
     return column.replace("_", " ")
 
 
-def is_whole(column: str, values: pd.Series) -> bool:
-    """Whether its numbers are counts, which are read without decimals."""
-    return column.startswith("n_") or pd.api.types.is_integer_dtype(values)
+def kind_of(column: str, *, whole: bool) -> str:
+    """What its numbers are: a ``count``, which is read without decimals, a ``p``, or a ``size``."""
+    if "p" in column.split("_"):
+        return "p"
+    return "count" if whole or column.startswith("n_") else "size"
 
 
 def _cell(column: Column, row: dict[Any, Any]) -> TableCell:
     value: Any = row.get(column.name)
-    low: Any = row.get(column.low, math.nan)
-    high: Any = row.get(column.high, math.nan)
     if pd.isna(value) or value == "":
         return TableCell("—" if column.title.strip() else "", "")
     if isinstance(value, str):
         return TableCell(value, "")
+    scale, digits = (100, 1) if column.percent else (1, column.digits)
+    key = repr(round(scale * float(value), 12) if column.percent else float(value))
     if column.low:
-        said = estimate(value, low, high, n_clusters=row.get("n_clusters"), digits=column.digits)
-        return TableCell(said, repr(float(value)))
-    whole = isinstance(value, int) or column.name.startswith("n_")
-    return TableCell(f"{value:.0f}" if whole else _short(value), repr(float(value)))
+        ends = (scale * row.get(end, math.nan) for end in (column.low, column.high))
+        return TableCell(estimate(scale * value, *ends, n_clusters=row.get("n_clusters"), digits=digits), key)
+    if digits is not None:
+        return TableCell(decimal(scale * value, digits), key)
+    return TableCell(_SAID[kind_of(column.name, whole=isinstance(value, int))](value), key)
 
 
-def _short(number: float) -> str:
-    """Three decimals; scientific where that would read as 0."""
-    return f"{number:.1e}" if 0 < abs(number) < 0.0005 else decimal(number, 3)
+_SAID: Mapping[str, Callable[[float], str]] = {"count": "{:,.0f}".format, "p": p_size, "size": size}
+"""How a number is read, by its kind."""

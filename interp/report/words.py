@@ -1,7 +1,7 @@
 r"""The words of every page: numbers, units, names of metrics, and text from data that is made safe to look at.
 
-1. **One rounding rule** (``estimate``): an estimate and the ends of its interval have two decimals each. Only where
-   all of them would read as 0 do they have as many as show two digits of the largest.
+1. **One rounding rule** (``estimate``), for sentences and tables: an estimate and the ends of its interval have two
+   decimals each. Only where all of them would read as 0 do they have as many as show two digits of the largest.
 2. Control characters move a terminal's cursor or wipe its screen; directional ones turn round the text beside them;
    others cannot be seen, half of a surrogate pair cannot be written, and accents upon accents cover the lines above.
    Each is shown as Python writes it: ``\x1b``.
@@ -60,10 +60,14 @@ def interval(low: float, high: float) -> str:
 
 def p_value(p: float) -> str:
     """A corrected p, with as many digits as it needs; empty where there is none."""
-    if math.isnan(p):
-        return ""
+    text = "" if math.isnan(p) else p_size(p)
+    return text and f"adjusted p {text if text.startswith('<') else f'= {text}'}"
+
+
+def p_size(p: float) -> str:
+    """A p by itself, as a table has it."""
     digits = 4 if p < 0.001 else 3
-    return f"adjusted p = {p:.{digits}f}" if round(p, digits) else "adjusted p < 0.0001"
+    return f"{p:.{digits}f}" if round(p, digits) else "< 0.0001"
 
 
 def listed(names: list[str], most: int = 8) -> str:
@@ -80,7 +84,8 @@ def estimate(
     digits = _digits(value, low, high) if digits is None else digits
     text, *ends = (decimal(each, digits) for each in (value, low, high))
     missing = _missing(low) or _missing(high)
-    interval = _no_interval(n_clusters) if missing else f"[{', '.join(ends)}]"
+    why = "" if n_clusters is None or _missing(n_clusters) else ": a template has a single cluster"
+    interval = f"(no interval{why})" if missing else f"[{', '.join(ends)}]"
     return " ".join(filter(None, (text, unit, interval)))
 
 
@@ -88,14 +93,6 @@ def _digits(*numbers: float) -> int:
     """Two decimals; more where all numbers would read as 0, unless they are smaller than 0.0001, as good as 0."""
     largest = max((abs(each) for each in numbers if not _missing(each)), default=0.0)
     return 1 - math.floor(math.log10(largest)) if 0.0001 <= largest < 0.005 else 2
-
-
-def _no_interval(n_clusters: float | None) -> str:
-    if n_clusters is None or _missing(n_clusters):
-        return "(no interval)"
-    if n_clusters < FEWEST_CLUSTERS:
-        return f"(no interval: {counted(int(n_clusters), 'cluster')}; at least {FEWEST_CLUSTERS} are needed)"
-    return "(no interval: a template has a single cluster)"
 
 
 def change(effect: float, low: float, high: float, unit: str, *, n_clusters: float | None = None) -> str:

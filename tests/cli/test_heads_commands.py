@@ -146,7 +146,7 @@ def test_the_card_is_shown_sentences_first(asked, run):
     row = " ".join(result.stdout[result.stdout.index("\ntask ") :].split())
     assert "agreement ● attends and causal" in row
     assert "- Head 2.1 matters for agreement" in result.stdout
-    assert "- The kinds of ablation do not conclude the same" in result.stdout
+    assert "- The replacements do not conclude the same" in result.stdout
     assert "blimp:<script>" in result.stdout
     assert "report.html" not in result.stdout
 

@@ -38,7 +38,7 @@ def test_one_head_prints_the_effect_its_interval_and_the_accuracy(calls, run):
     assert "- Ablating head 0.1 costs 1.49 logits [1." in text
     assert "accuracy goes from 1.00 to 0.75" in text
     row = next(line for line in text.splitlines() if line.startswith("head 0.1"))
-    assert {"2.656", "0.750"} <= set(row.split())
+    assert {"2.66", "0.75"} <= set(row.split())
     name, asked, where = calls["ablate"]
     assert (name, asked) == ("agreement", AblateOptions(heads=[(0, 1)], replacement="resample"))
     assert where.executor == Local()

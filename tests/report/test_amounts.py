@@ -1,10 +1,20 @@
 """Do numbers in sentences keep their digits where they are small, and lose the sign of 0?"""
 
 import math
+import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
+from synthetic_heads import synthetic_report
+from synthetic_probes import probing, with_cell
+from synthetic_relations import scoring, with_row
+from synthetic_sweeps import sweep
 
+from interp.report import heads as of_heads
+from interp.report import probes, relations
+from interp.report import sweep as of_sweep
+from interp.report.sections import Sentences, Table
 from interp.report.tables import Column, rows_of
 from interp.report.words import change, decimal, estimate, points, size
 
@@ -31,7 +41,7 @@ def test_an_estimate_that_is_not_0_does_not_read_as_0(numbers, text):
 @pytest.mark.parametrize(
     ("n_clusters", "why"),
     [
-        (14, "(no interval: 14 clusters; at least 30 are needed)"),
+        (14, "(no interval: a template has a single cluster)"),
         (40, "(no interval: a template has a single cluster)"),
         (math.nan, "(no interval)"),
     ],
@@ -56,6 +66,40 @@ def test_what_it_costs_has_the_digits_of_the_estimate():
 )
 def test_a_size_that_is_not_0_does_not_read_as_0(number, text):
     assert size(number) == text
+
+
+PAGES = {
+    "heads": lambda: of_heads.page_of(with_numbers(synthetic_report(tasks=("agreement",)))),
+    "sweep": lambda: of_sweep.page_of(sweep(base=0.99951, accuracy_intervened=0.62512)),
+    "probes": lambda: probes.page_of(with_cell(probing(), 5, score=0.92874, low=0.87411, high=0.98111)),
+    "relations": lambda: relations.page_of(with_row(scoring(), accuracy=0.70222, low=0.15051, p_adjusted=0.00034)),
+}
+"""Pages of a head that speaks for all, with numbers of more digits than they show."""
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?=[ ,;)%\]]|$)")
+SUBJECT = re.compile(r"(?:Ablating h|H)ead (\d\.\d) ")
+
+
+def with_numbers(report):
+    strongest = ["effect", "effect_low", "effect_high", "accuracy_ablated", "attention"]
+    cells, head = report.cells.copy(), (report.cells["layer"] == 1) & (report.cells["head"] == 3)
+    cells.loc[head, strongest] = [-6.255, -6.751, -5.509, 0.625, 0.8149]
+    return replace(report, cells=cells)
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_number_reads_alike_in_sentence_and_table(kind):
+    """Of the first head that a sentence names: every number of the sentence stands in one of its rows."""
+    page = PAGES[kind]()
+    said = next(
+        text for each in page.sections if isinstance(each, Sentences) for text in each.texts if SUBJECT.match(text)
+    )
+    name = SUBJECT.match(said)[1]
+    tables = [each for each in page.sections if isinstance(each, Table)]
+    rows = [row for each in tables for row in each.rows() if {name, f"head {name}"} & {cell.text for cell in row[:3]}]
+    written = {number for row in rows for cell in row for number in NUMBER.findall(cell.text)}
+    assert rows
+    assert len(NUMBER.findall(said)) > 3
+    assert set(NUMBER.findall(said)) <= written
 
 
 def test_0_has_no_minus():

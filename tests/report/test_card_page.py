@@ -12,8 +12,8 @@ from interp.report.card_evidence import COLUMNS, at_a_glance, by_path, maps_of, 
 from interp.report.html import as_page
 from interp.report.sections import page_of
 
-WORDS = "What it writes, by word: share brought back"
-TAKEN_OUT = "Taken out where it reads: the effect; a cost is negative"
+WORDS = "What it writes, by word: share restored"
+TAKEN_OUT = "Removed from what the head reads or writes: the effect; a cost is negative"
 
 
 def page_source(card, command=None):

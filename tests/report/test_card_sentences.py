@@ -74,8 +74,8 @@ def test_an_undecided_one_says_how_many_units_would_decide():
 def test_kinds_of_ablation_that_part_are_told(words):
     effects, alike = words[TASK].further[:2]
     assert words[TASK].findings[1] == (
-        "The kinds of ablation do not conclude the same: a drop by zero and mean; an effect below the minimum by "
-        "positional mean. By its drop it is number 1 to 3 of 12 heads."
+        "The replacements do not conclude the same: a drop by zero and mean; an effect below the minimum by "
+        "positional mean. Its drop is number 1 to 3 of 12 heads."
     )
     assert effects.startswith(
         "Effects of ablation, all on the same 40 units: zero -4.00 logits [-4.40, -3.60]; mean -3.90 logits "
@@ -85,9 +85,7 @@ def test_kinds_of_ablation_that_part_are_told(words):
 
 
 def test_a_refused_kind_has_its_reason(words):
-    assert (
-        words[SHOWN].findings[1].startswith("All 2 kinds of ablation conclude the same: an effect below the minimum.")
-    )
+    assert words[SHOWN].findings[1].startswith("All 2 replacements conclude the same: an effect below the minimum.")
     assert words[SHOWN].further[1] == "Ablation by positional mean is refused: positions mean <b>different</b> things."
 
 
@@ -101,33 +99,36 @@ def test_halves_say_what_came_back(words):
 
 
 def test_what_is_taken_out_where_it_reads_stands_beside_random_directions(words):
-    (taken,) = (each for each in words[TASK].further if each.startswith("Taken out"))
+    (taken,) = (each for each in words[TASK].further if each.startswith("Removed"))
     assert taken == (
-        "Taken out where it reads, on 40 units: putting the mean in place of its values at the related word costs 3.50 "
-        "logits [3.20, 3.80]; erasing number from what it writes costs 2.50 logits [2.10, 2.90]; erasing as many "
-        "random directions costs 0.20 logits [-0.10, 0.30]."
+        "Removed from what the head reads or writes, on 40 units: putting the mean in place of its values at the "
+        "related word costs 3.50 logits [3.20, 3.80]; erasing number from what it writes costs 2.50 logits [2.10, "
+        "2.90]; erasing as many random directions costs 0.20 logits [-0.10, 0.30]."
     )
-    assert not any(each.startswith("Taken out") for each in words[SHOWN].further)
+    assert not any(each.startswith("Removed") for each in words[SHOWN].further)
     values = made_up_card().feature[:1]
     fewer = made_up_card(
         feature=table("feature", *values.to_numpy().tolist(), (TASK, "feature", 0.1, 0.0, 0.2, 31, 30))
     )
     taken = words_of(fewer)[TASK].text
-    assert "Taken out where it reads, on 31 to 40 units: putting the mean" in taken
+    assert "Removed from what the head reads or writes, on 31 to 40 units: putting the mean" in taken
     assert "erasing number from what it writes gains 0.10 logits [0.00, 0.20]." in taken
     assert "random directions" not in taken
 
 
 def test_the_word_that_counts_comes_first_and_the_idle_are_named(words):
     text = words[TASK].text
-    assert "at the query brings back 0.90 [0.85, 0.95] of the answer, at all words together 0.91" in text
+    assert (
+        "Patching what it writes at the query into the corrupted run restores 0.90 [0.85, 0.95] of the answer; at all "
+        "words, 0.91" in text
+    )
     assert "What it writes at BOS and the related word is the same in both runs there" in text
 
 
 def test_runs_that_do_not_differ_have_nothing_to_bring_back():
     positions = made_up_card().positions.assign(normalised=np.nan)
     text = words_of(made_up_card(positions=positions))[TASK].text
-    assert "patching has nothing to bring back" in text
+    assert "patching has nothing to restore" in text
 
 
 def test_paths_are_named_by_what_is_at_their_other_end(words):
@@ -154,8 +155,8 @@ def test_weights_say_what_they_look_for_and_write():
 
 def test_what_is_missing_has_its_reason_once(words):
     assert words[SHOWN].further[-1] == (
-        "Not measured: direct paths into the head, direct paths from the head and what is taken out where it reads (no "
-        "<b>counterfactual</b>)."
+        "Not measured: direct paths into the head, direct paths from the head and what is removed from what it reads "
+        "or writes (no <b>counterfactual</b>)."
     )
     assert "Not measured" not in words[TASK].text
 

@@ -1,10 +1,13 @@
 """A head's card on the page: opened by mouse and key, read, and left again."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hostile_pages import PAGES
 
+import interp
+from interp.methods.attention_maps import SENTENCES, attention_maps
 from interp.report.heads import page_of
 from interp.report.html import as_page
 
@@ -83,10 +86,47 @@ def test_it_says_what_was_measured_with_intervals(page, report):
     assert effect in section
     assert f"{row['probe']:.2f} [{row['probe_low']:.2f}, {row['probe_high']:.2f}] right" in section
     mean = f"{row['mean_effect']:.2f} [{row['mean_effect_low']:.2f}, {row['mean_effect_high']:.2f}]"
-    assert f"{mean} with its positional mean there" in section
+    assert f"{effect} when resampled" in section
+    assert f"{mean} with its positional mean\n" in section
     exchange = f"{row['exchange']:.2f} [{row['exchange_low']:.2f}, {row['exchange_high']:.2f}] logits"
     assert f"{exchange}, for this head alone" in section
     assert f"beyond offset -3: {row['attention']:.2f} to the subject, 0.12 there" in section
+
+
+def test_a_place_is_explained_where_the_card_names_it(open_html, report):
+    cells = report.cells.assign(
+        baseline=report.cells["baseline"].mask(report.cells["task"] == "agreement", "position 9")
+    )
+    page = open_html(as_page(page_of(replace(report, cells=cells))))
+    cell(page, 1, 3).click()
+    explained = "“position 9” is a place in the prompt, counted from 0"
+    first, second, *_ = card(page).locator("section").all_inner_texts()
+    assert "beyond position 9" in first
+    assert explained in first
+    assert explained not in second
+
+
+def test_the_card_of_an_induction_head_has_arcs_to_the_words_that_it_copies(open_html, make_report):
+    """On every example sentence the widest arc leads from the scored word to what follows its earlier copy."""
+    model, report = interp.load_model(), make_report(tasks=("induction",))
+    task = interp.load_task("induction", n=12, tokenizer=model.tokenizer)
+    verdicts = report.cells.assign(verdict="none")
+    verdicts.loc[(verdicts["layer"] == 2) & (verdicts["head"] == 1), "verdict"] = "tracks"
+    page = open_html(as_page(page_of(replace(report, attention_maps=attention_maps(model, [task], verdicts)))))
+    cell(page, 2, 1).click()
+    choice = card(page).locator("select")
+    assert choice.locator("option").count() == SENTENCES
+    for number in range(SENTENCES):
+        choice.select_option(index=number)
+        middles = card(page).locator(".related").evaluate_all(MIDDLES)
+        arcs = card(page).locator(".arcs path").evaluate_all(ARCS)
+        _, end = max(arcs)
+        assert end in [pytest.approx(each, abs=0.5) for each in middles]
+
+
+MIDDLES = "all => all.map(({ parentElement: word }) => word.offsetLeft + word.offsetWidth / 2)"
+ARCS = """all => all.map(
+  each => [Number(each.getAttribute("stroke-width")), Number(each.getAttribute("d").split(" ").at(-2))])"""
 
 
 def test_an_interval_is_drawn_where_it_lies(page, report):

@@ -68,7 +68,17 @@ def test_the_grids_come_first_then_the_tasks_then_how_to_read_them(source):
     headings = re.findall(r'<h2 id="([^"]+)"', source)
     tasks = ["agreement", "coreference", "blimp-na-ve-accord"]
     assert headings == ["verdicts", "evidence", *tasks, "how-to-read-this", "tables", "what-was-asked", "method"]
-    assert source.index('class="verdicts"') < source.index("“attends and causal”") < source.index('class="legend"')
+    parts = (
+        'class="verdicts"',
+        'class="key"',
+        "What the verdicts mean",
+        'class="legend"',
+        "<li>agreement: ",
+        'id="evidence"',
+    )
+    assert [source.index(each) for each in parts] == sorted(source.index(each) for each in parts)
+    folded = source[: source.index('class="legend"')]
+    assert folded.count("<details") == folded.count("</details>") + 1  # its meanings stand one click away
 
 
 def test_the_header_says_of_which_model_how_much_and_when(source):
@@ -81,8 +91,8 @@ def test_the_header_says_of_which_model_how_much_and_when(source):
 @pytest.mark.parametrize(
     ("verdict", "reason", "said"),
     [
-        ("needed", "where it looks is undecided", "needed; where it looks is undecided"),
-        ("undecided", "why", "undecided"),
+        ("needed", "where it looks is undecided", "(needed; where it looks is undecided)"),
+        ("undecided", "why", "(undecided)"),
     ],
 )
 def test_the_head_with_the_largest_effect_is_always_named(make_report, verdict, reason, said):
@@ -93,8 +103,14 @@ def test_the_head_with_the_largest_effect_is_always_named(make_report, verdict, 
     report = replace(report, cells=cells)
     source = html.unescape(as_page(page_of(report)))
     (line,) = re.findall(r"<li>(agreement: .*?)</li>", source)
-    assert f"Largest effect: head 0.1 “{said}”: " in line
-    assert "resampling it costs 9.40 logits [9.10, 9.70]." in line
+    assert f"Largest effect: head 0.1 {said}." in line
+    assert not re.search(r"\d\.\d\d", line), "a line has no numbers"
+    section = source[source.index('id="agreement"') :].split("<details>")[0]
+    assert re.search(r"ead 0\.1 .*resampling it costs 9\.40 logits \[9\.10, 9\.70\]", section), (
+        "they are not folded away"
+    )
+    evidence = source[source.index('id="evidence"') :].split("</section>")[0]
+    assert "-9.40 [-9.70, -9.10]" in evidence
     assert "head 0.1" in html.unescape(report._repr_html_())
     if verdict == "needed":
         assert '<td class="needed" aria-label="needed">' in source
@@ -106,6 +122,10 @@ def test_each_task_begins_with_its_strongest_finding(make_report):
     verdicts = html.unescape(source[source.index('id="verdicts"') :].split("</section>")[0])
     for each in summarise(report):
         assert each.line in verdicts
+        assert len(each.line) < 220
+    many = summarise(make_report(n_layers=12, n_heads=12))[0].line
+    assert re.fullmatch(r"agreement: heads? .* tracks?; also .* \d+ more with a finding\.( Largest effect: .*)?", many)
+    assert len(many) < 220
 
 
 def test_a_path_stands_in_the_provenance_alone(make_report):
@@ -188,7 +208,7 @@ def test_a_baseline_that_is_a_place_is_explained_where_it_stands(make_report):
 def test_a_small_p_value_does_not_read_as_zero(make_report):
     report = make_report()
     source = as_page(page_of(replace(report, cells=report.cells.assign(effect_p_adjusted=1.3e-5))))
-    assert "1.3e-05" in source
+    assert '<td class="number" data-key="1.3e-05">&lt; 0.0001</td>' in source
 
 
 def test_a_task_without_attention_maps_is_shown_without_them(make_report):

@@ -190,15 +190,15 @@ def test_the_table_has_every_number(source):
         *(
             "head",
             "verdict",
-            "score",
+            "score, %",
             "toughest control",
-            "its score",
-            "excess",
+            "its score, %",
+            "excess, points",
             "adjusted p",
-            "control task",
+            "control task, %",
         ),
         *(
-            "selectivity",
+            "selectivity, points",
             "compression",
             "compression, control task",
             "words",
@@ -209,7 +209,7 @@ def test_the_table_has_every_number(source):
         assert f'<th scope="col">{heading}</th>' in table
     first = table.split("<tr>")[2]
     assert '<th scope="row">1.2</th>' in first
-    assert ">0.93 [0.88, 0.98]</td>" in first
+    assert ">92.9 [87.9, 97.9]</td>" in first
     assert "untrained model</td>" in first
     assert 'data-key="240.0">240</td>' in table
 

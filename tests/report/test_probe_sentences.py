@@ -79,10 +79,10 @@ def test_a_control_that_leaves_room_is_not_said_to_leave_none():
     [
         ({"n_documents": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} clusters: {MORE_CLUSTERS}"),
         ({"n_lemmas": 12, "p_adjusted": np.nan}, f"a verdict needs {FEWEST_CLUSTERS} lemmas"),
-        ({"excess_low": np.nan, "excess_high": np.nan}, "how much clusters differ is not known"),
+        ({"excess_low": np.nan, "excess_high": np.nan}, "it is not known how much clusters differ"),
         ({}, "neither an excess is shown, nor that it is less than the minimum of 10 points"),
-        ({"score_baseline": 0.95}, "the control leaves less than the minimum of 10 points to be better by"),
-        ({"p_adjusted": 0.01}, "that its selectivity is above 0 is not shown"),
+        ({"score_baseline": 0.95}, "the control leaves less than the minimum of 10 points of room for improvement"),
+        ({"p_adjusted": 0.01}, "its selectivity is not shown to be above 0"),
     ],
 )
 def test_what_is_missing_for_a_verdict_is_said(changed, why):
@@ -101,7 +101,7 @@ def test_undecided_heads_are_told_by_their_reason():
         "Of 6 heads, 3 are undecided and 3 have less than 10 points beyond the controls.",
         "Heads 0.0 and 0.1 are undecided: neither an excess is shown, nor that it is less than the minimum of 10 "
         "points.",
-        "Head 1.0 is undecided: that its selectivity is above 0 is not shown.",
+        "Head 1.0 is undecided: its selectivity is not shown to be above 0.",
     )
     few = with_cell(probing({(0, 0): "undecided"}, shape=(2, 1), heads=False), None, verdict="undecided", n_documents=3)
     assert summarise(few).findings == (

@@ -141,7 +141,7 @@ def test_tables_say_what_was_left_out_and_dashes_where_nothing_was_scored(source
     for heading in ("pairs scored", "no choice", "chance, %", "best offset"):
         assert f'<th scope="col">{heading}</th>' in tables[1]
     (row,) = [each for each in tables[1].split("<tr>") if ">det<" in each]
-    assert 'data-key="1507.0">1507</td>' in row
+    assert 'data-key="1507.0">1,507</td>' in row
     assert 'data-key="0.0">0</td>' in row
 
 
@@ -171,9 +171,9 @@ def test_what_is_too_long_is_counted():
 @pytest.mark.parametrize(
     ("excluded", "said"),
     [
-        (["special", "self"], "The word itself and tokens of no word, such as BOS, are no choice."),
-        (["self"], "The word itself is no choice; tokens"),
-        (["special"], "no choice; the word itself is."),
+        (["special", "self"], "The word itself and tokens of no word, such as BOS, are not among the choices."),
+        (["self"], "The word itself is not among the choices; tokens"),
+        (["special"], "not among the choices; the word itself is."),
         ([], "may be chosen too."),
     ],
 )

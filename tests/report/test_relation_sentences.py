@@ -25,8 +25,8 @@ def test_a_head_that_attends_is_quoted_with_all_its_numbers():
         + "."
     )
     assert summary.attention == (
-        "on average 0.25 of its attention goes to the subject; another head of its layer, drawn at random, is right in "
-        "21.0 %"
+        "On average 0.25 of its attention goes to the subject; another head of its layer, drawn at random, is right in "
+        "21.0 %."
     )
     assert summary.counted == "1,500 of 1,512 pairs are scored, in 40 documents"
     assert summary.left_out == (
@@ -69,8 +69,8 @@ def test_a_head_that_was_chosen_elsewhere_speaks_for_itself_alone():
     ("changed", "why"),
     [
         ({"n_documents": 12, "p_adjusted": np.nan}, f": a verdict needs {FEWEST_DOCUMENTS} documents."),
-        ({"low": np.nan, "high": np.nan}, ": how much its documents differ is not known."),
-        ({"accuracy_baseline": 0.95}, ": the rule leaves less than the minimum of 10 points to be better by."),
+        ({"low": np.nan, "high": np.nan}, ": it is not known how much its documents differ."),
+        ({"accuracy_baseline": 0.95}, ": the rule leaves less than the minimum of 10 points of room for improvement."),
         ({}, ": neither a lead over the rule is shown, nor that it is less than the minimum of 10 points."),
     ],
 )

@@ -46,8 +46,8 @@ def test_findings_are_marked_and_explained():
         'title="head 0.0: -4.00 [-4.20, -3.80], adjusted p = 0.0001">-4.00<span class="mark" aria-hidden="true">●'
         in source
     )
-    assert "● beyond the correction, and large." in source
-    assert re.search(r"<dt>●</dt><dd>beyond the correction \(adjusted p ≤ 0.05\), and at least 0.1 of", source)
+    assert "● significant after correction." in source
+    assert re.search(r"<dt>●</dt><dd>significant after correction \(adjusted p ≤ 0.05\), and at least 0.1 of", source)
 
 
 def test_of_very_many_cells_the_strongest_are_in_the_table():

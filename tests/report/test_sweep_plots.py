@@ -62,7 +62,7 @@ def test_findings_are_marked():
     marked = [tuple(point) for line in figure.axes[0].lines for point in line.get_xydata()]
     assert marked == [(0.5, 0.72), (1.5, 0.72)]
     texts = [text.get_text() for text in figure.legends[0].texts]
-    assert texts == ["beyond the correction, and large", "beyond the correction, but small"]
+    assert texts == ["significant after correction", "significant after correction, but small"]
 
 
 def test_the_strongest_come_first_and_a_short_axis_keeps_its_order():

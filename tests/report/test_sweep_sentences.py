@@ -25,7 +25,7 @@ def test_an_ablation_says_what_a_head_costs():
         == "Ablating head 0.0 costs 4.00 logits [3.80, 4.20] (adjusted p = 0.0001), accuracy goes from 1.00 to 0.55."
     )
     assert counted.startswith(
-        "Of 12 cells, 1 is beyond the correction (adjusted p ≤ 0.05), 1 of them by at least 0.1 of the"
+        "Of 12 cells, 1 is significant after correction (adjusted p ≤ 0.05), 1 of them by at least 0.1 of the"
     )
     assert counted.endswith(" model's own logit difference.")
 
@@ -66,11 +66,11 @@ def test_each_metric_has_its_own_words():
 
 def test_where_nothing_is_beyond_the_correction_the_largest_is_named():
     assert claims(shown_of(p_adjusted=0.4)) == [
-        "None of 12 cells is beyond the correction (adjusted p ≤ 0.05). The largest is head 0.0: -4.00 logits "
+        "None of 12 cells is significant after correction (adjusted p ≤ 0.05). The largest is head 0.0: -4.00 logits "
         "[-4.20, -3.80]."
     ]
     nothing = shown_of(p_adjusted=0.4, state=dict.fromkeys(range(12), "no-op"))
-    assert claims(nothing) == ["None of 12 cells is beyond the correction (adjusted p ≤ 0.05)."]
+    assert claims(nothing) == ["None of 12 cells is significant after correction (adjusted p ≤ 0.05)."]
     assert nothing_changed(nothing) == ["No-op in 12 cells: the intervention changed nothing."]
 
 

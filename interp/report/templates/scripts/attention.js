@@ -103,7 +103,7 @@ class AttentionPanel {
       token.style.cssText = weight === null ? "" : shades[Math.round(weight * (shades.length - 1))];
       token.classList.toggle("query", place === query);
       token.classList.toggle("unmeasured", weight === null); // what comes later cannot be looked at
-      number.textContent = weight === null ? "" : weight.toFixed(2);
+      number.textContent = weight === null ? "" : decimal(weight);
       word.setAttribute("aria-pressed", String(place === query));
     });
     this.drawArcs();
@@ -131,7 +131,7 @@ class AttentionPanel {
       path.setAttribute("d", `M${from} ${ARC_HEIGHT} C${from} ${top} ${to} ${top} ${to} ${ARC_HEIGHT}`);
       path.setAttribute("stroke-width", String(1 + 7 * weight));
       path.setAttribute("opacity", String(0.25 + 0.75 * weight));
-      path.firstElementChild.textContent = weight.toFixed(2);
+      path.firstElementChild.textContent = decimal(weight);
       return [path];
     }));
   }

@@ -14,11 +14,25 @@ function valueAt(column, row) {
   return column.of ? column.of[column.at[row]] : column.values[row];
 }
 
-// Three decimals; scientific where that would read as 0. As the tables that come with the page.
-function shortNumber(number) {
-  if (number !== 0 && Math.abs(number) < 0.0005) return number.toExponential(1).replace(/e([+-])(\d)$/, "e$10$2");
-  return (number === 0 ? 0 : number).toFixed(3);
+// Numbers read as words.py has them. Of two that are as near, the even one, as Python rounds; no minus before 0.
+function decimal(number, digits = 2) {
+  let text = number.toFixed(digits);
+  const isTie = /^50*$/.test(number.toFixed(60).split(".")[1]?.slice(digits));
+  if (isTie && text.at(-1) % 2) text = (Math.trunc(number * 10 ** digits) / 10 ** digits).toFixed(digits);
+  return text.replace(/^-(0\.?0*)$/, "$1");
 }
+
+// Two decimals; more where all numbers would read as 0.
+function digitsOf(...numbers) {
+  const largest = Math.max(...numbers.map((number) => Math.abs(number ?? 0)));
+  return largest >= 0.0001 && largest < 0.005 ? 1 - Math.floor(Math.log10(largest)) : 2;
+}
+
+const SAID = {
+  count: (number) => number.toLocaleString("en-US", { maximumFractionDigits: 0 }),
+  p: (number) => (number < 0.00005 ? "< 0.0001" : decimal(number, number < 0.001 ? 4 : 3)),
+  size: (number) => decimal(number, digitsOf(number)),
+};
 
 function made(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);

@@ -30,13 +30,11 @@ function headsOfPage() {
   return ofPage;
 }
 
-// As `estimate` in words.py: two decimals each; more only where all numbers would read as 0.
-const two = (number, digits = 2) => number.toFixed(digits).replace(/^-(0\.0+)$/, "$1");
+// As `estimate` in words.py.
 function estimate(value, low, high, clusters) {
-  const largest = Math.max(...[value, low, high].map((number) => Math.abs(number ?? 0)));
-  const digits = largest >= 0.0001 && largest < 0.005 ? 1 - Math.floor(Math.log10(largest)) : 2;
-  if (low === null || high === null) return `${two(value, digits)} (no interval${clusters === null ? "" : `: ${clusters} clusters`})`;
-  return `${two(value, digits)} [${two(low, digits)}, ${two(high, digits)}]`;
+  const digits = digitsOf(value, low, high);
+  if (low === null || high === null) return `${decimal(value, digits)} (no interval${clusters === null ? "" : ": a template has a single cluster"})`;
+  return `${decimal(value, digits)} [${decimal(low, digits)}, ${decimal(high, digits)}]`;
 }
 const measured = (of, name) => estimate(of(name), of(`${name}_low`), of(`${name}_high`), of("n_clusters"));
 
@@ -45,7 +43,7 @@ function summary(name, task) {
   const of = headsOfPage().of(name, task);
   if (!of) return `Head ${name}, ${task.name}: not measured`;
   const lines = [`Head ${name}, ${task.name}: ${of("verdict")}${of("reason") ? ` (${of("reason")})` : ""}`];
-  if (of("attention") !== null) lines.push(`attention ${two(of("attention"))}, best baseline ${two(of("attention_baseline") ?? 0)}`);
+  if (of("attention") !== null) lines.push(`attention ${decimal(of("attention"))}, best baseline ${decimal(of("attention_baseline") ?? 0)}`);
   if (of("effect") !== null) lines.push(`resampled ${measured(of, "effect")} ${task.unit}`);
   if (of("probe") !== null) lines.push(`probe ${measured(of, "probe")}`);
   return lines.join("\n");
@@ -77,7 +75,7 @@ function evidence(of, task) {
   const rows = [];
   const add = (label, text, scale) => rows.push(made("dt", { textContent: label }), made("dd", {}, bar(scale), made("span", { textContent: text })));
   const share = { least: -1, most: 1 };
-  const rest = of("attention") === null ? "" : `${two(of("attention"))} to the ${task.relation}, ${two(of("attention_baseline") ?? 0)} there`;
+  const rest = of("attention") === null ? "" : `${decimal(of("attention"))} to the ${task.relation}, ${decimal(of("attention_baseline") ?? 0)} there`;
   if (of("excess") !== null) {
     const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "min_attention"].map(of);
     add("Attention", `${measured(of, "excess")} beyond ${of("baseline") ?? "its baseline"}: ${rest}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
@@ -87,9 +85,9 @@ function evidence(of, task) {
   const effects = { least: -task.reach, most: task.reach };
   if (of("effect") !== null) {
     const [value, low, high, minimum] = ["effect", "effect_low", "effect_high", "min_effect"].map(of);
-    const right = of("accuracy_ablated") === null ? "" : `; accuracy from ${two(of("accuracy_base"))} to ${two(of("accuracy_ablated"))}`;
-    const mean = of("mean_effect") === null ? "" : `; ${measured(of, "mean_effect")} with its ${of("mean_replacement").replace("_", " ")} there`;
-    add("Ablation", `resampled, ${measured(of, "effect")} ${task.unit}${right}${mean}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
+    const right = of("accuracy_ablated") === null ? "" : `; accuracy from ${decimal(of("accuracy_base"))} to ${decimal(of("accuracy_ablated"))}`;
+    const mean = of("mean_effect") === null ? "" : `; ${measured(of, "mean_effect")} with its ${of("mean_replacement").replace("_", " ")}`;
+    add("Ablation", `${measured(of, "effect")} ${task.unit} when resampled${right}${mean}`, { value, low, high, ...effects, marks: [["zero", 0], ["least", -minimum], ["least", minimum]] });
   }
   if (of("exchange") !== null) {
     const [value, low, high, minimum] = ["exchange", "exchange_low", "exchange_high", "min_exchange"].map(of);
@@ -97,7 +95,7 @@ function evidence(of, task) {
   }
   if (of("probe") !== null) {
     const [value, low, high, control] = ["probe", "probe_low", "probe_high", "probe_baseline_score"].map(of);
-    add(`Probe for ${of("feature")}`, `${measured(of, "probe")} right; toughest control (${of("probe_baseline")}) ${two(control)}`, { value, low, high, least: 0, most: 1, marks: [["least", control]] });
+    add(`Probe for ${of("feature")}`, `${measured(of, "probe")} right; toughest control (${of("probe_baseline")}) ${decimal(control)}`, { value, low, high, least: 0, most: 1, marks: [["least", control]] });
   }
   return made("dl", { className: "bars" }, ...rows);
 }
@@ -149,9 +147,11 @@ class Card {
     const symbol = made("span", { className: `symbol ${verdict.slug}`, textContent: verdict.symbol });
     symbol.setAttribute("aria-hidden", "true");
     const says = of("sentence") ? [made("p", { textContent: of("sentence") })] : [];
+    const place = /\bposition \d+/.exec(of("baseline") ?? "");
+    const note = place ? [made("p", { className: "note", textContent: brought("place").replace("{place}", place[0]) })] : [];
     const figure = brought("attention").figures[number];
     const looks = made("div", {});
-    const section = made("section", {}, made("h3", {}, symbol, ` ${task.name}: ${of("verdict")}`), ...says, evidence(of, task), looks);
+    const section = made("section", {}, made("h3", {}, symbol, ` ${task.name}: ${of("verdict")}`), ...says, evidence(of, task), ...note, looks);
     if (figure?.heads.some((head) => head.name === this.name)) new AttentionFigure(looks, figure, [this.name]);
     return section;
   }

@@ -112,7 +112,7 @@ function broughtCell(column, row) {
   const value = valueAt(column, row);
   if (value === null || value === "") return MISSING;
   if (typeof value === "string") return { text: value, key: "" };
-  return { text: column.whole ? String(value) : shortNumber(value), key: String(value) };
+  return { text: SAID[column.kind](value), key: String(value) };
 }
 
 function rowOf(cells) {
