@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import interp.source  # noqa: F401  notes what the source is, before any of it is imported
+import interp.source_files  # noqa: F401  notes what the source is, before any of it is imported
 
 __version__ = "0.2.0"
 

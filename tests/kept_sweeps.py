@@ -6,7 +6,7 @@ from collections import Counter
 from random_tasks import random_task
 from tiny_models import random_model
 
-from interp.interventions import parts as work
+from interp.interventions import sweep_parts as work
 from interp.interventions.engine import plan as budget
 from interp.interventions.intervention import Intervention
 from interp.interventions.replacement import Zero

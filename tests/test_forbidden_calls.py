@@ -108,7 +108,7 @@ def test_only_what_is_made_legible_is_printed():
     # __main__ speaks by itself only where what the others are made of is missing; a page's cells are made legible.
     assert printing == {
         "interp/__main__.py",
-        "interp/cli/saying.py",
+        "interp/cli/messages.py",
         "interp/cli/terminal.py",
         "interp/report/terminal.py",
     }

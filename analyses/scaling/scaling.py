@@ -1,7 +1,7 @@
 """How would a head sweep scale over workers, and where does it saturate? From the engine's own plan.
 
-1. The sweep comes apart into parts (``interventions/parts.py``) of what the engine packs at once, on batches of as many
-   prompts as that holds.
+1. The sweep comes apart into parts (``interventions/sweep_parts.py``) of what the engine packs at once, on batches of
+   as many prompts as that holds.
 2. A worker loads the weights, runs every batch that it meets once without interventions, and does its share of parts.
    No part is divided, so workers that have one part more make the others wait.
 3. One writer takes every part's scores, one after the other.
@@ -19,7 +19,7 @@ import torch
 
 from interp.errors import InputError
 from interp.interventions.engine.plan import flops_of_token, tokens_at_once
-from interp.interventions.parts import PART_FLOPS
+from interp.interventions.sweep_parts import PART_FLOPS
 from interp.methods.plan import Hardware, head_sweep_flops
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype

@@ -12,7 +12,7 @@ import torch
 import interp
 from analyses.syntax_heads.parse import attention_parse
 from interp.methods.relations.examples import relation_maps
-from interp.methods.relations.scores import RelationResult
+from interp.methods.relations.relation_scores import RelationResult
 from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents
 

@@ -26,9 +26,9 @@ import torch
 from interp.arguments import whole_number
 from interp.calibration import controls, rates
 from interp.calibration.controls import NULLS, NullKind
-from interp.calibration.drawing import PHENOMENA_TASKS, STANDARD, Difficulty, Plan, check_shape, draw
 from interp.calibration.language import TASKS, Crossed, load, load_crossed
 from interp.calibration.planted import Shape
+from interp.calibration.random_models import PHENOMENA_TASKS, STANDARD, Difficulty, Plan, check_shape, draw
 from interp.calibration.roles import TRUTH
 from interp.claims.rules import Verdict
 from interp.errors import InputError
@@ -49,7 +49,7 @@ Special = Literal[
     "one that sees, crossed",
     "one that sees, crossed and grouped",
 ]
-"""Models with something that the others lack: see ``drawing.py`` and ``controls.py``."""
+"""Models with something that the others lack: see ``random_models.py`` and ``controls.py``."""
 SPECIAL: tuple[Special, ...] = get_args(Special)
 Kind = Literal["planted", "single head"] | NullKind | Special
 KINDS: tuple[Kind, ...] = ("planted", *NULLS, *SPECIAL, "single head")

@@ -36,9 +36,9 @@ from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
 from interp.calibration import language
-from interp.calibration.drawing import PHENOMENA_TASKS, Plan
 from interp.calibration.language import LONGEST, TaskName, vocabulary
 from interp.calibration.planted import PLACES, Shape, model_of, plant
+from interp.calibration.random_models import PHENOMENA_TASKS, Plan
 from interp.claims.rules import Verdict
 from interp.model.devices import documented
 from interp.model.transformer import HookedTransformer

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from interp.cli import activations, attend, calibrate, heads, looking, model, probe, runs, sweeps
+from interp.cli import activations, attend, calibrate, heads, model, probe, runs, sweeps
+from interp.cli import tasks_and_doctor as looking
 from interp.cli.commands import Commands, Grouped
+from interp.cli.dataclass_options import from_dataclasses
 from interp.cli.examples import epilog
 from interp.cli.exits import MEANINGS
-from interp.cli.generated import from_dataclasses
-from interp.cli.saying import say
+from interp.cli.messages import say
 
 ASK, TRUST, PREPARE = "Ask", "Trust", "Prepare and inspect"
 START = """Start:

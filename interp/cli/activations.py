@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.arguments import numbers_below
+from interp.cli.dataclass_options import Fields
 from interp.cli.exits import INTERRUPTED
-from interp.cli.generated import Fields
 from interp.cli.hints import after_collect, say_next
+from interp.cli.messages import say
 from interp.cli.options import Drawn, names_in
 from interp.cli.running import Work, interrupted, seconds_since
-from interp.cli.saying import say
 from interp.errors import InputError, suggest
 from interp.options import Context, Pooling
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from interp.cli.generated import Fields
+from interp.cli.dataclass_options import Fields
 from interp.cli.hints import Next, after_attend
 from interp.cli.options import names_in
 from interp.cli.running import Work, measuring
@@ -11,7 +11,7 @@ from interp.errors import InputError, TaskError
 from interp.options import AttendOptions, Excluded
 
 if TYPE_CHECKING:
-    from interp.methods.relations.scores import RelationResult
+    from interp.methods.relations.relation_scores import RelationResult
     from interp.tasks.corpus import Corpus
 
 _COUNTED = ("data", "n_documents", "n_clusters", "n_sentences", "n_words", "attention_dir")
@@ -46,7 +46,6 @@ def attend(of: Treebanks, asked: Annotated[AttendOptions, Fields(without=("exclu
     from interp.cli.loading import can_be_asked
     from interp.methods.relations.attend import attend as measure
     from interp.methods.relations.examples import relation_maps
-    from interp.report.relations_sentences import leading
 
     loaded = work.load()
     kept_out: list[Excluded] = [] if of.include_special else ["special"]
@@ -60,7 +59,7 @@ def attend(of: Treebanks, asked: Annotated[AttendOptions, Fields(without=("exclu
         result = replace(result, maps=relation_maps(loaded, corpus, result))
 
     def hint() -> Next:
-        found = leading(result.cells)
+        found = result.leading()
         first = "" if found.empty else str(found["relation"].iloc[0])
         return after_attend(_pairs_of(of.data[0], first, loaded), work.model, can_be_asked(loaded))
 
@@ -69,13 +68,12 @@ def attend(of: Treebanks, asked: Annotated[AttendOptions, Fields(without=("exclu
 
 def _numbers(result: "RelationResult") -> dict[str, Any]:
     from interp.cli.terminal import records
-    from interp.report.relations_sentences import leading
 
     return {
         **{name: result.provenance[name] for name in _COUNTED},
         "verdicts": {str(name): int(n) for name, n in result.cells["verdict"].value_counts().items()},
         "relations": records(result.relations),
-        "best": records(leading(result.cells)),
+        "best": records(result.leading()),
     }
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from interp.cli.generated import Fields
+from interp.cli.dataclass_options import Fields
 from interp.cli.hints import after_looking
 from interp.cli.options import MEASURED, no_larger_seed
 from interp.cli.running import Work, measuring
@@ -44,8 +44,8 @@ def calibrate(
 
     from interp.calibration.calibrate import FULL, QUICK
     from interp.calibration.calibrate import calibrate as measure
-    from interp.calibration.drawing import STANDARD
     from interp.calibration.planted import Shape
+    from interp.calibration.random_models import STANDARD
     from interp.cli.terminal import records
 
     torch.set_num_threads(1)

@@ -15,9 +15,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from interp.cli.exits import BAD_INPUT, CLOSED, FAILED, INTERRUPTED
+from interp.cli.messages import answer_due, colours, say
 from interp.cli.options import ASKED, HEADINGS, OUTPUT
 from interp.cli.running import events_as_lines, interrupted, kept_in
-from interp.cli.saying import answer_due, colours, say
 from interp.errors import AuditError, InputError, InterpError, plain, with_ways
 
 # Typer's own, or click's in older versions, where Typer has none.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interp.cli.generated import Fields
+from interp.cli.dataclass_options import Fields
 from interp.cli.hints import after_head, after_heads
 from interp.cli.options import Tasks
 from interp.cli.running import Work, measuring, typed

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from interp.cli.saying import say
+from interp.cli.messages import say
 
 if TYPE_CHECKING:
     from interp.methods.dossier import HeadsReport

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interp.cli.saying import say
+from interp.cli.messages import say
 from interp.errors import InputError, among
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interp.cli import completing
-from interp.cli.generated import Fields
+from interp.cli.dataclass_options import Fields
 from interp.cli.hints import after_looking, after_plan, say_next
+from interp.cli.messages import say
 from interp.cli.options import Drawn
 from interp.cli.running import Work, seconds_since
-from interp.cli.saying import say
 from interp.errors import InputError, LoadError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What several commands are asked, an option a field (``generated.py``), and what reads the texts of options."""
+"""Options of several commands, each a field of a class (``dataclass_options.py``), and what reads their texts."""
 
 import os
 import re

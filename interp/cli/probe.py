@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from interp.cli.generated import Fields
+from interp.cli.dataclass_options import Fields
 from interp.cli.hints import Next, after_probe
 from interp.cli.options import Unequal, require_no_layers
 from interp.cli.running import Work, measuring
@@ -12,7 +12,7 @@ from interp.errors import InputError
 from interp.options import ProbeOptions
 
 if TYPE_CHECKING:
-    from interp.methods.probes.judging import ProbeResult
+    from interp.methods.probes.verdicts import ProbeResult
 
 _SHOWN = 12
 _ASKED = ("feature", "site", "kind", "measure", "task", "data", "store", "held_out", "n_probes")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from interp.cli.hints import Next, say_next
-from interp.cli.saying import say, say_lines
+from interp.cli.messages import say, say_lines
 from interp.errors import InputError, LoadError
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interp.cli.generated import Fields
+from interp.cli.dataclass_options import Fields
 from interp.cli.hints import Next, after_looking, say_next
+from interp.cli.messages import say
 from interp.cli.options import OUTPUT
 from interp.cli.running import Work, seconds_since
-from interp.cli.saying import say
 from interp.errors import InputError, LoadError
 
 if TYPE_CHECKING:

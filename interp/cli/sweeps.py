@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from interp.cli.dataclass_options import Fields
 from interp.cli.exits import INTERRUPTED
-from interp.cli.generated import Fields
 from interp.cli.hints import after_sweep
+from interp.cli.messages import say
 from interp.cli.options import OneTask, require_no_layers
 from interp.cli.running import Work, give_back_freed_memory, interrupted, measuring
-from interp.cli.saying import say
 from interp.errors import InputError
 from interp.options import AblateOptions, PatchOptions, SweepOptions
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from interp.cli.saying import answer_due, colours, say, say_lines
+from interp.cli.messages import answer_due, colours, say, say_lines
 from interp.report.words import legible
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ from interp.interventions.engine.run import Engine, engine_model
 from interp.interventions.hooked_runs import Plain, PlainRun
 from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
 from interp.interventions.metrics import SOURCE, UNCHANGED, CellScores, Measured, RowScores
-from interp.interventions.parts import SweepWork
 from interp.interventions.provenance import model_asked, origin_of, task_provenance
 from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
+from interp.interventions.sweep_parts import SweepWork
 from interp.model.devices import place_of
-from interp.model.loading.agreement import TOLERANCE
+from interp.model.loading.copy_check import TOLERANCE
 from interp.model.positions import looks_back_only
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site

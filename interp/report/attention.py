@@ -9,7 +9,7 @@ import pandas as pd
 from interp.report.drawing import Figure, require
 from interp.report.heads_figures import head_map
 from interp.report.heatmap import Heatmap, grid_of_heads, missing
-from interp.report.results.words import cell_names, page_of_table, task_of
+from interp.report.results.one_table import cell_names, page_of_table, task_of
 from interp.report.sections import Heatmaps, Page, Table
 from interp.report.tables import Column
 from interp.report.words import counted, decimal, estimate

@@ -13,7 +13,7 @@ from interp.report.dots import dots_figure, series
 from interp.report.drawing import Figure, chosen, despined, label_text, one_panel, require
 from interp.report.heads_frames import VERDICTS
 from interp.report.heatmap import SEQUENTIAL
-from interp.report.reading import explained
+from interp.report.page_texts import explained
 from interp.report.sections import Custom, Facts, Page, Picture, Sentences, Table
 from interp.report.tables import Column
 from interp.report.words import about, counted, estimate

@@ -17,7 +17,7 @@ from interp.report.heads import asked
 from interp.report.heads_frames import file_names, marked
 from interp.report.heads_sentences import place_note
 from interp.report.html import attention_data
-from interp.report.reading import explained_terms
+from interp.report.page_texts import explained_terms
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column
 from interp.report.words import about, counted, left_out, listed, visible

@@ -5,7 +5,7 @@
    head writes; who writes what it reads, and who reads what it writes.
 3. Further: effects by kind of ablation, halves, what is removed from what it reads or writes; what was not measured.
 
-Numbers stand with every claim, and there is no claim without them. The sentences are templates of ``reading.toml``.
+Numbers stand with every claim, and there is no claim without them. The sentences are templates of ``page_texts.toml``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ import pandas as pd
 from interp.report.heads_frames import VERDICTS, frames_by_task, require_columns, require_verdicts, with_shown_names
 from interp.report.heads_sentences import verdict_sentence
 from interp.report.heatmap import Cell, Heatmap, Palette, paint, reach
-from interp.report.reading import texts
+from interp.report.page_texts import texts
 from interp.report.words import UNITS, change, counted, decimal, estimate, listed, size
 
 _PATHS = ("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "n_units")

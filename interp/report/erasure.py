@@ -9,8 +9,8 @@ import pandas as pd
 from interp.report.dots import dots_figure, series
 from interp.report.drawing import Figure, chosen, require, require_rows
 from interp.report.html import facts
-from interp.report.reading import explained
-from interp.report.results.words import cell_names, largest_names, page_of_table, shown_task, unit_of
+from interp.report.page_texts import explained
+from interp.report.results.one_table import cell_names, largest_names, page_of_table, shown_task, unit_of
 from interp.report.sections import MOST_ROWS, Facts, Page, Section, Table
 from interp.report.tables import Column, columns_of
 from interp.report.words import about, counted, estimate, listed

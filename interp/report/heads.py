@@ -23,7 +23,7 @@ from interp.report.heads_frames import HEAD_COLUMNS, VERDICTS
 from interp.report.heatmap import heatmap, reach
 from interp.report.html import attention_data, columnar, flatten, model_with_hash
 from interp.report.notebook import MOST_DRAWN
-from interp.report.reading import explained_terms, texts
+from interp.report.page_texts import explained_terms, texts
 from interp.report.sections import Custom, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.tables import Column, columns_of
 from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, UNITS, about, counted, left_out

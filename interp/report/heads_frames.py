@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from interp.errors import InputError
-from interp.report.reading import texts
+from interp.report.page_texts import texts
 from interp.report.words import UNITS
 
 
@@ -116,7 +116,7 @@ def require_verdicts(what: str, frame: pd.DataFrame) -> None:
     if unknown := sorted(set(frame["verdict"].astype(str)) - set(VERDICTS)):
         raise InputError(
             f"{what}: expected {'; '.join(VERDICTS)}; got {'; '.join(unknown)}; add a new one to "
-            "interp/report/reading.toml"
+            "interp/report/page_texts.toml"
         )
 
 

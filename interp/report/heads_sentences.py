@@ -3,7 +3,7 @@
 1. A task gets one short line, without numbers: the heads with a finding, and the head with the largest effect.
 2. Its headline says how much was measured, how well the unablated model does, and from what size an effect counts.
 3. Each head with a finding gets a sentence or two: where it looks, what its ablation costs. The sentences are templates
-   of ``reading.toml``, one a verdict; what they name is a column of the head's row, or made by ``_CLAUSES``.
+   of ``page_texts.toml``, one a verdict; what they name is a column of the head's row, or made by ``_CLAUSES``.
 4. What stayed undecided is listed with the reason, and with the number of units that would decide.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from interp.report.heads_frames import FINDINGS, VERDICTS, head_names, with_shown_names
-from interp.report.reading import texts
+from interp.report.page_texts import texts
 from interp.report.words import METRICS, UNITS, change, counted, estimate, listed, percent, size
 
 _MOST_UNITS = 1_000_000

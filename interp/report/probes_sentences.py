@@ -1,7 +1,7 @@
 """What is said of probes: the findings in sentences, how to read the page, and what speaks against the scores.
 
 The cell that speaks for all is the first of those that encode the feature, then of the largest excess. No sentence
-claims anything without its numbers. What is said of the statistics is what ``interp.methods.probes.judging`` does.
+claims anything without its numbers. What is said of the statistics is what ``interp.methods.probes.verdicts`` does.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ import pandas as pd
 
 from interp.report.cells import and_p, capital, descending, is_are
 from interp.report.heads_frames import Verdict
-from interp.report.reading import CORRECTIONS, explained
+from interp.report.page_texts import CORRECTIONS, explained
 from interp.report.words import FEWEST_CLUSTERS, MORE_CLUSTERS, counted, decimal, estimate, listed, percent
 
 ENCODES, UNDECIDED, NONE = "encodes", "undecided", "none"

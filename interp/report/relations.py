@@ -15,7 +15,7 @@ from interp.report.cells import and_p
 from interp.report.heatmap import Cell, head_grid
 from interp.report.html import attention_data, facts
 from interp.report.notebook import MOST_DRAWN
-from interp.report.reading import CORRECTIONS, explained
+from interp.report.page_texts import CORRECTIONS, explained
 from interp.report.relations_sentences import ATTENDS, DIRECTION, FEWEST_DOCUMENTS, REASONS, VERDICTS
 from interp.report.sections import Facts, Heatmaps, Page, Picture, Section, Sentences, Shaded, Table
 from interp.report.tables import Column, columns_of
@@ -67,7 +67,7 @@ def page_of(result: Any) -> Page:
 
 
 def _sections(result: Any, heads: Sequence[PicturedHead]) -> list[Section]:
-    best, cells = sentences.leading(result.cells), result.cells
+    best, cells = result.leading(), result.cells
     counts = result.relations.rename(columns={"n": "n_scored", **_LEFT_OUT})
     caption = "Every head and relation: those that attend, then those with enough documents, by their excess"
     every, drawn = partial(figures.relations, result), 0 < len(cells) <= MOST_DRAWN
@@ -78,7 +78,7 @@ def _sections(result: Any, heads: Sequence[PicturedHead]) -> list[Section]:
         *([Shaded("Examples", heads, _NOTE)] if heads else []),
         Table("Tables", "The best head of each relation", _with_names(best), _HEADS, "heads.csv"),
         Table("", "What was scored, and what position explains", counts, _COUNTED, "relations.csv"),
-        Table("", caption, _with_names(sentences.ranked(cells)), _HEADS, "heads.csv"),
+        Table("", caption, _with_names(result.ranked()), _HEADS, "heads.csv"),
         Facts("What was asked", asked(result)),
         Facts("How to read this", _how_to_read(result)),
     ]

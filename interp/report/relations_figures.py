@@ -35,7 +35,6 @@ from interp.report.relations_sentences import (
     VERDICTS,
     head_name,
     is_causal,
-    leading,
 )
 from interp.report.words import counted
 
@@ -69,7 +68,7 @@ def excess_colours(bound: float, scheme: str = "light") -> LinearSegmentedColorm
 
 def strongest_excess(result: Any) -> float:
     """The excess that has the strongest colour: the largest of a direction with enough documents."""
-    best = leading(result.cells)
+    best = result.leading()
     decidable = best[best["n_documents"] >= FEWEST_DOCUMENTS]
     largest = float((best if decidable.empty else decidable)["excess"].max())
     return max(largest, 2 * float(result.provenance["min_effect"]), _FAINTEST_BOUND)
@@ -97,7 +96,7 @@ def relations(result: Any) -> Figure:
         InputError: It is something else.
     """
     require(result, ("cells", "relations", "provenance"), "relations", "interp.attend")
-    best = leading(result.cells)
+    best = result.leading()
     if best.empty:
         return _nothing(result)
     shown, bound = best.head(MOST_GRIDS), strongest_excess(result)
@@ -142,7 +141,7 @@ def relation_baselines(result: Any) -> Figure:
         InputError: It is something else.
     """
     require(result, ("cells", "relations", "provenance"), "relation_baselines", "interp.attend")
-    best = leading(result.cells)
+    best = result.leading()
     if best.empty:
         return _nothing(result)
     rows = best.head(MOST_DIRECTIONS).merge(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from interp.report.cells import and_p, descending, is_are
 from interp.report.heads_frames import Verdict
-from interp.report.reading import texts
+from interp.report.page_texts import texts
 from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, percent, points, size
 
 ATTENDS, UNDECIDED, NONE, UNTESTABLE = "attends", "undecided", "none", "not testable"
@@ -35,10 +35,6 @@ REASONS = {
     "no baseline": "in documents for which nothing else could choose a baseline",
 }
 """Why pairs are not scored, by their column of a result's `relations`."""
-MAP_COLUMNS = (
-    *(*DIRECTION, "layer", "head", "rank", "document", "sentence", "query", "word", "token", "weight"),
-    *("is_query", "is_related", "is_choice", "is_right"),
-)
 EXAMPLE = (*DIRECTION, "document", "sentence", "query")
 """What tells the examples of ``relation_maps`` apart."""
 
@@ -46,18 +42,6 @@ EXAMPLE = (*DIRECTION, "document", "sentence", "query")
 def is_causal(result: Any) -> bool:
     """Whether the model looks back only."""
     return bool(result.provenance["attention_dir"] == "causal")
-
-
-def leading(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row for each direction in which anything was scored, the most telling first."""
-    tested = ranked(cells[cells["chosen"].astype(bool)])
-    return tested.drop_duplicates(list(DIRECTION)).reset_index(drop=True)
-
-
-def ranked(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows in which anything was scored: those that attend, then those with enough documents, by their excess."""
-    scored = cells.dropna(subset="excess")
-    return descending(scored, scored["verdict"] == ATTENDS, scored["n_documents"] >= FEWEST_DOCUMENTS, "excess")
 
 
 _TARGETS = {
@@ -125,7 +109,7 @@ def summarise(result: Any) -> tuple[DirectionSummary, ...]:
     described = {(row["relation"], row["looks"]): row for _, row in result.relations.iterrows()}
     heads = dict(list(result.cells.groupby(list(DIRECTION), sort=False)))
     found = []
-    for _, best in leading(result.cells).iterrows():
+    for _, best in result.leading().iterrows():
         direction = (best["relation"], best["looks"])
         tested = heads[direction][heads[direction]["chosen"].astype(bool)]
         verdicts = set(tested["verdict"])

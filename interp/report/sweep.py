@@ -8,8 +8,8 @@ from interp.report import sweep_sentences as sentences
 from interp.report.cells import capital
 from interp.report.html import facts
 from interp.report.notebook import MOST_DRAWN
-from interp.report.reading import explained
-from interp.report.results.words import task_of
+from interp.report.page_texts import explained
+from interp.report.results.one_table import task_of
 from interp.report.sections import MOST_ROWS, Facts, Heatmaps, Page, Picture, Section, Sentences, Table
 from interp.report.sweep_cells import ALPHA, FOUND, GROWING, MINIMUM, Swept, panel, strongest_first, swept
 from interp.report.tables import Column, columns_of

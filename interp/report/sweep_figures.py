@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from interp.report.dots import dots_figure, found_or_not, series
 from interp.report.drawing import LINE, Figure, finish, one_panel, require, short
 from interp.report.heads_frames import head_names
-from interp.report.results.words import task_of
+from interp.report.results.one_table import task_of
 from interp.report.sweep_cells import FOUND, GROWING, LARGE, PATH, Swept, panel, strongest_first, swept
 from interp.report.sweep_sentences import done, scale
 

@@ -13,7 +13,7 @@ import pandas as pd
 from interp.report import sweep_cells
 from interp.report.cells import capital, is_are
 from interp.report.heads_sentences import accuracy_clause
-from interp.report.results.words import task_of
+from interp.report.results.one_table import task_of
 from interp.report.sweep_cells import Swept
 from interp.report.words import FEWEST_CLUSTERS, METRICS, MORE_CLUSTERS, change, counted, estimate, listed, p_value
 

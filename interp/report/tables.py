@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.reading import texts
+from interp.report.page_texts import texts
 from interp.report.words import decimal, estimate, p_size, size
 
 _HEADINGS: Mapping[str, str] = texts()["headings"]

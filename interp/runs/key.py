@@ -21,7 +21,7 @@ from typing import Any
 from interp.errors import InputError
 from interp.hashing import canonical, plain
 from interp.runs.files import Signed
-from interp.source import PACKAGE, changed, modules
+from interp.source_files import PACKAGE, changed, modules
 
 MANIFEST, RESULT, PARTS, LOG, LOCK = "manifest.json", "result.json", "parts", "log.jsonl", "lock"
 FRAME = "frame"

@@ -19,7 +19,7 @@ import pyarrow as pa
 import torch
 
 from interp.errors import AuditError, InputError, LoadError
-from interp.interventions.parts import COLUMNS, PartScores
+from interp.interventions.sweep_parts import COLUMNS, PartScores
 from interp.interventions.sweep_run import Answer, SweepRun
 from interp.runs.executors import HERE, Executor, Work, nobody
 from interp.runs.files import writing

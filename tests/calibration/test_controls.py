@@ -16,9 +16,9 @@ from interp.calibration.controls import (
     seeing_head,
     seeing_model,
 )
-from interp.calibration.drawing import Difficulty, draw
 from interp.calibration.language import load, load_crossed, vocabulary
 from interp.calibration.planted import Shape
+from interp.calibration.random_models import Difficulty, draw
 from interp.methods.word_exchange import SAME_VALUE, against_other_words
 from interp.tasks.task import Unit
 

@@ -5,7 +5,7 @@ import pytest
 
 from interp.calibration.calibrate import KINDS, Job, jobs_of, run_jobs
 from interp.calibration.controls import NULLS
-from interp.calibration.drawing import draw
+from interp.calibration.random_models import draw
 from interp.calibration.rates import outcomes
 from interp.runs import key as record
 from interp.runs.executors import Local, Processes

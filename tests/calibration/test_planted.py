@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from interp.calibration.drawing import Difficulty, Plan, draw
 from interp.calibration.language import TASKS
 from interp.calibration.planted import Shape
+from interp.calibration.random_models import Difficulty, Plan, draw
 from interp.calibration.roles import MINIMUM_GLANCE, MINIMUM_SHARE, Planted
 from interp.methods.word_exchange import exchange_word
 

@@ -6,8 +6,8 @@ import torch
 from random_tasks import random_task
 from tiny_models import random_model
 
-from interp.calibration.drawing import Difficulty, Plan
 from interp.calibration.planted import Shape
+from interp.calibration.random_models import Difficulty, Plan
 from interp.calibration.roles import Planted
 from interp.interventions.reference_set import make_replacement
 from interp.methods.dossier import heads

@@ -13,7 +13,7 @@ import interp
 from analyses.structural_probe.estimators import DepthProbe
 from forerunners.convolution import Convolution, ConvolutionConfig
 from forerunners.recurrent import Recurrent, RecurrentConfig
-from interp.calibration.drawing import draw
+from interp.calibration.random_models import draw
 from interp.methods.attribution import attribute
 from interp.methods.erasure.erase import erase
 from interp.methods.function_heads import function_heads

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from interp.methods.probes.judging import ProbeResult, scores_by_example
+from interp.methods.probes.verdicts import ProbeResult, scores_by_example
 
 EXCESS = {"encodes": 0.4, "undecided": 0.12, "none": 0.02}
 BASE = {"accuracy": 0.5, "R2": 0.0}

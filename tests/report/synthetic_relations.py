@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from interp.methods.relations.scores import RelationResult
+from interp.methods.relations.relation_scores import RelationResult
 
 TO_DEPENDENT, TO_HEAD = "head to dependent", "dependent to head"
 BASE = 0.5

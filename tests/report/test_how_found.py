@@ -1,5 +1,5 @@
 from interp.report.heads import how_found
-from interp.report.reading import texts
+from interp.report.page_texts import texts
 
 CLAIM = {"head": "2.1", "task": "ioi", "expected": "tracks", "verdict": "tracks", "outcome": "confirmed", "reason": ""}
 WRITTEN, BEFORE, AFTER = (f"2026-01-02T03:04:0{second}+00:00" for second in (5, 4, 6))

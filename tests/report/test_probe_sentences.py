@@ -153,7 +153,7 @@ def test_where_nothing_is_selective_it_is_said():
 
 def test_the_report_knows_what_the_method_decides_by():
     from interp.claims import bootstrap
-    from interp.methods.probes import judging
+    from interp.methods.probes import verdicts as judging
 
     assert FEWEST_CLUSTERS == bootstrap.FEWEST_CLUSTERS
     assert (BASELINES, CONTROLS) == (judging.BASELINES, judging.CONTROLS)

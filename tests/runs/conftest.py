@@ -4,7 +4,7 @@ import pytest
 from kept_sweeps import in_small_parts
 from tiny_models import random_model
 
-from interp.interventions.parts import SweepWork
+from interp.interventions.sweep_parts import SweepWork
 
 
 @pytest.fixture

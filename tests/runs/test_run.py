@@ -18,8 +18,8 @@ import interp
 from interp.errors import InputError, LoadError, OutputError
 from interp.interventions.engine.run import Engine
 from interp.interventions.intervention import Intervention
-from interp.interventions.parts import SweepWork
 from interp.interventions.sweep import Cell, Sweep
+from interp.interventions.sweep_parts import SweepWork
 from interp.model.devices import arithmetic, set_arithmetic
 from interp.model.sites import Site
 from interp.runs import key as record

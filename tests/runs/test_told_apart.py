@@ -16,7 +16,7 @@ from tiny_models import random_gpt2, random_model, word_tokenizer
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import interp
-from interp import source
+from interp import source_files as source
 from interp.errors import AuditError, InputError
 from interp.interventions import sweep_run
 from interp.interventions.intervention import Intervention
@@ -283,5 +283,5 @@ def test_the_kind_of_processor_is_told_of_every_part(tmp_path, monkeypatch):
     with warnings.catch_warnings(action="ignore"), suppress(KeyboardInterrupt):
         assert not sweep(Run(tmp_path / "there"), progress=stop).provenance["complete"]
     assert total(events(tmp_path / "there"), "kept") > 0
-    monkeypatch.setattr("interp.interventions.parts.processor_of", lambda _device: "another")
+    monkeypatch.setattr("interp.interventions.sweep_parts.processor_of", lambda _device: "another")
     assert sweep(Run(tmp_path / "there")).provenance["processors"] == sorted(["another", own])

@@ -28,8 +28,8 @@ from interp.interventions.engine.plan import Classifier, Interventions, NoRoomEr
 from interp.interventions.metrics import CellScores, RowScores
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.config import TransformerConfig
-from interp.model.loading.agreement import TOLERANCE, differences, written_difference
 from interp.model.loading.bridge import has_hooks, is_bridge, module_behind
+from interp.model.loading.copy_check import TOLERANCE, differences, written_difference
 from interp.model.loading.load import module_checkpoint
 from interp.model.loading.tensors import build
 from interp.model.sites import Site

@@ -28,11 +28,11 @@ from interp.errors import InputError, shown
 from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Part
-from interp.methods.probes import judging
+from interp.methods.probes import verdicts as judging
 from interp.methods.probes.cross_fitting import PENALTIES
 from interp.methods.probes.data import Held, choose_cells, drawn, held, labelled, passages_of, with_labels
-from interp.methods.probes.judging import ProbeResult
 from interp.methods.probes.scores import Measured, Measuring, untrained
+from interp.methods.probes.verdicts import ProbeResult
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented, place_of
 from interp.model.loading.bridge import require_model

@@ -28,7 +28,7 @@ from interp.errors import InputError
 from interp.interventions.provenance import model_asked
 from interp.interventions.sweep import Progress
 from interp.methods.relations.counts import RelationReader, counts_of, named
-from interp.methods.relations.scores import RelationResult, tabulate
+from interp.methods.relations.relation_scores import RelationResult, tabulate
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.options import AttendOptions

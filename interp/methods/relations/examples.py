@@ -21,15 +21,18 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from interp.errors import InputError
-from interp.methods.relations.scores import RelationResult
+from interp.methods.relations.relation_scores import DIRECTION, RelationResult
 from interp.methods.relations.words import ReadingRow, WordAttention, items_of, read_words
 from interp.model.devices import documented
-from interp.report.relations_sentences import MAP_COLUMNS, leading
 from interp.tasks.alignment import NONE, Window, Windows, require_fast
 from interp.tasks.corpus import Corpus, Documents
 from interp.tasks.relations import Direction
 from interp.tasks.treebank import Document
 
+MAP_COLUMNS = (
+    *(*DIRECTION, "layer", "head", "rank", "document", "sentence", "query", "word", "token", "weight"),
+    *("is_query", "is_related", "is_choice", "is_right"),
+)
 READABLE = range(6, 26)
 MOST_SHOWN = 60
 
@@ -151,7 +154,7 @@ def relation_maps(model: Any, corpus: Documents | Corpus, result: RelationResult
             f"relation_maps: expected the model that was scored, of layers x heads {tuple(how['shape'])}, and an "
             f"example or more, got {given} and {n_sentences} examples; give what interp.attend was given"
         )
-    heads = leading(result.cells).head(MOST_HEADS)
+    heads = result.leading().head(MOST_HEADS)
     wanted = [Direction(row.relation, row.looks) for row in heads.itertuples()]
     found = _first_examples(model, Corpus.of(corpus), wanted, n_sentences, how)
     parts = [

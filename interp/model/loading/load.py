@@ -24,7 +24,7 @@ from interp.errors import LoadError, shown, suggest
 from interp.model.config import TransformerConfig
 from interp.model.devices import documented, resolve_device, resolve_dtype
 from interp.model.loading import bridge, tensors
-from interp.model.loading.agreement import ALLOWED, ModuleLogits, require_agreement
+from interp.model.loading.copy_check import ALLOWED, ModuleLogits, require_agreement
 from interp.model.loading.huggingface import family_of
 from interp.model.loading.native import ARCHITECTURE, native_checkpoint
 from interp.model.loading.one_file import PYTORCH, file_checkpoint

@@ -12,7 +12,7 @@ from interp.report.drawing import Figure, finish, one_panel, require, require_ro
 from interp.report.heads_figures import head_map
 from interp.report.heads_frames import Verdict, head_names
 from interp.report.heatmap import Grid, missing
-from interp.report.results.words import (
+from interp.report.results.one_table import (
     cell_names,
     largest_first,
     largest_names,

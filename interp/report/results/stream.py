@@ -18,7 +18,7 @@ from interp.report.dots import dots_figure, series
 from interp.report.drawing import Figure, draw_table, finish, label_text, one_panel, require_rows, wrapped_title
 from interp.report.heads_figures import head_map
 from interp.report.heatmap import SEQUENTIAL, ink
-from interp.report.results.words import MADE_BY, cell_names, largest_first, measured, page_of_table
+from interp.report.results.one_table import MADE_BY, cell_names, largest_first, measured, page_of_table
 from interp.report.sections import Page, Table
 from interp.report.tables import Column, columns_of
 from interp.report.words import counted, decimal, listed, percent, visible

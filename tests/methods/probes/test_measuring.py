@@ -7,8 +7,8 @@ import torch
 
 from interp.errors import InputError
 from interp.methods.probes.data import labelled
-from interp.methods.probes.judging import tabulate
 from interp.methods.probes.scores import Measuring
+from interp.methods.probes.verdicts import tabulate
 from interp.options import ProbeOptions
 
 N, LEMMAS, DOCUMENTS = 600, 40, 40

@@ -11,8 +11,8 @@ from planted import Planted, even, onto
 
 from interp.errors import InputError, TaskError
 from interp.methods.relations.attend import attend
-from interp.methods.relations.examples import MOST_HEADS, MOST_SHOWN, READABLE, relation_maps
-from interp.report.relations_sentences import EXAMPLE, MAP_COLUMNS
+from interp.methods.relations.examples import MAP_COLUMNS, MOST_HEADS, MOST_SHOWN, READABLE, relation_maps
+from interp.report.relations_sentences import EXAMPLE
 from interp.tasks.example import Span
 
 FORMS = [f"w{number}" for number in range(200)]

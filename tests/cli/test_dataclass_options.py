@@ -12,7 +12,7 @@ from parsed import commands, parsed
 from typer.testing import CliRunner
 
 from interp import options
-from interp.cli.generated import Fields, from_dataclasses, helps
+from interp.cli.dataclass_options import Fields, from_dataclasses, helps
 from interp.cli.options import HEADINGS
 from interp.cli.running import Work
 from interp.errors import InputError

@@ -120,7 +120,7 @@ def draw(seed: int, *, shape: Shape | None = None, difficulty: Difficulty = STAN
         InputError: The shape is too small.
 
     Examples:
-        >>> from interp.calibration.drawing import draw
+        >>> from interp.calibration.random_models import draw
         >>> plan = draw(24)
         >>> plan.truth()[1, 3, "agreement"]
         ('tracker', 'tracks')

@@ -19,13 +19,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.claim import Claims, Measured, claim
 from interp.claims.rules import Evidence
 from interp.claims.units import ClusterTable
 from interp.methods.relations.counts import RelationCounts
 from interp.methods.relations.words import CHANCE, MOST_TOKENS, REASONS, rule_names
 from interp.options import AttendOptions
-from interp.report.relations_sentences import leading
 from interp.result import Result
 from interp.tasks.relations import Direction
 from interp.tasks.task import deal
@@ -82,7 +82,22 @@ class RelationResult(Result):
 
     def best(self) -> pd.DataFrame:
         """The head of each relation and direction: the chosen one; of several, one that attends, by its excess."""
-        return self.relations[DIRECTION].merge(leading(self.cells), on=DIRECTION)
+        return self.relations[DIRECTION].merge(self.leading(), on=DIRECTION)
+
+    def leading(self) -> pd.DataFrame:
+        """The rows of ``best()``, the most telling first: in the order of ``ranked()``."""
+        scored = self.ranked()
+        return scored[scored["chosen"].astype(bool)].drop_duplicates(DIRECTION).reset_index(drop=True)
+
+    def ranked(self) -> pd.DataFrame:
+        """The rows of ``summary()`` in which anything was scored.
+
+        First the heads that attend, then those with enough documents for a verdict, each by their excess.
+        """
+        scored = self.cells.dropna(subset="excess")
+        order = {"_attends": scored["verdict"] == "attends", "_enough": scored["n_documents"] >= FEWEST_CLUSTERS}
+        rows = scored.assign(**order).sort_values([*order, "excess"], ascending=False, kind="stable")
+        return rows.drop(columns=list(order))
 
     def save(self, folder: str | Path, maps: pd.DataFrame | None = None, *, command: str | None = None) -> Path:
         """Write the tables, the figures, a page (``report.html``) and a manifest into a folder.

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from interp.cli.dataclass_options import Fields
 from interp.cli.exits import FAILED
-from interp.cli.generated import Fields
 from interp.cli.hints import after_looking, say_next
+from interp.cli.messages import say
 from interp.cli.running import Work, seconds_since
-from interp.cli.saying import say
 
 
 def tasks(work: Annotated[Work, Fields(only=("as_json",))]) -> None:

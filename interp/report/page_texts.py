@@ -1,4 +1,4 @@
-"""What pages say, as texts that anybody can edit: ``reading.toml`` has the verdicts, sentences, and what terms mean.
+"""What pages say, as texts that anybody can edit: ``page_texts.toml`` has the verdicts, sentences, and what terms mean.
 
 What they say of the statistics is what ``interp.claims.claim`` and ``interp.methods.dossier`` do.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 @cache
 def texts() -> dict[str, Any]:
-    """All of ``reading.toml``, each text in one line."""
-    found: dict[str, Any] = tomllib.loads((files("interp.report") / "reading.toml").read_text(encoding="utf-8"))
+    """All of ``page_texts.toml``, each text in one line."""
+    found: dict[str, Any] = tomllib.loads((files("interp.report") / "page_texts.toml").read_text(encoding="utf-8"))
     return {name: each if isinstance(each, list) else _joined(each) for name, each in found.items()}
 
 

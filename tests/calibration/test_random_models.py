@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from interp.calibration.drawing import FEWEST_HEADS, Difficulty, draw
 from interp.calibration.planted import Shape
+from interp.calibration.random_models import FEWEST_HEADS, Difficulty, draw
 from interp.calibration.roles import DECOYS, LOUD_ROLES, TRUTH
 from interp.errors import InputError
 
