@@ -142,8 +142,8 @@ def _where(said: _Said) -> str:
     best = ""
     if pd.notna(said["attention_baseline"]):
         name = f", {said['baselines']}" if pd.notna(said["baseline"]) else ""
-        best = f"; its best baseline{name}, has {said['attention_baseline']:.2f}"
-    return f"{said['at_value']}({said['attention']:.2f} of its attention{best})"
+        best = f"; its best baseline{name}, has {said['on_baseline']}"
+    return f"{said['at_value']}({said['on_related']} of its attention{best})"
 
 
 def _at_value(said: _Said) -> str:
@@ -207,6 +207,8 @@ _CLAUSES: Mapping[str, Callable[[_Said], str]] = {
     "last": partial(_does, "group_share", "group_share"),
     "accuracy": lambda said: accuracy_clause(said["accuracy_base"], said["accuracy_ablated"]),
     "where": _where,
+    "on_related": lambda said: size(said["attention"]),
+    "on_baseline": lambda said: size(said["attention_baseline"]),
     "at_value": _at_value,
     "if_it_looks": lambda said: said["looks"] if said["attention_state"] == "shown" else _TEXTS["not shown to look"],
     "elsewhere": _elsewhere,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.cells import and_p, descending, is_are
+from interp.report.cells import and_p, capital, descending, is_are
 from interp.report.heads_frames import Verdict
 from interp.report.page_texts import texts
 from interp.report.words import FEWEST_CLUSTERS, counted, interval, listed, percent, points, size
@@ -101,7 +101,7 @@ class DirectionSummary:
     def text(self) -> str:
         """All of it."""
         counts = "; ".join(filter(None, (self.counted, self.left_out)))
-        return " ".join(filter(None, (self.finding, self.attention, f"({counts}.)")))
+        return " ".join(filter(None, (self.finding, self.attention, f"({capital(counts)}.)")))
 
 
 def summarise(result: Any) -> tuple[DirectionSummary, ...]:

@@ -72,7 +72,7 @@ def test_sentences_and_a_table_say_what_was_found(run, data):
     (scored,) = [line for line in lines if "nsubj (head to dependent)" in line]
     assert "attends most to the subject in" in scored
     assert "of 48 pairs, against" in scored
-    assert "looking back only: 48 of 48 pairs can be scored, in 24 documents" in scored
+    assert "Looking back only: 48 of 48 pairs can be scored, in 24 documents" in scored
     assert "of its attention goes to the subject; another head of its layer" in scored
     (ahead,) = [line for line in lines if "nsubj (dependent to head)" in line]
     assert ahead.startswith("- Not testable: nsubj (dependent to head). Of 48 pairs, none can be scored.")

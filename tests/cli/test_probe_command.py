@@ -89,7 +89,7 @@ def test_what_was_found_is_said_and_tabled(run):
     assert any(line.startswith("- Of 4 heads, ") for line in lines[lines.index(headline) :])
     for heading in ("head", "verdict", "score", "excess", "selectivity"):
         assert heading in text
-    assert "1.00 [1.00, 1.00]" in " ".join(text.split())
+    assert "100.0 [100.0, 100.0]" in " ".join(text.split())
     assert "report.html" not in text
 
 

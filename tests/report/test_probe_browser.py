@@ -31,7 +31,7 @@ def test_warnings_are_boxes_and_labels_are_seen_as_text(open_html, source):
 def test_cells_sort_by_their_score(open_html, source):
     page = open_html(source)
     table = page.locator("table.sortable").first
-    heading = table.locator("thead th", has=page.get_by_text("score", exact=True))
+    heading = table.locator("thead th", has=page.get_by_text("score, %", exact=True))
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
     keys = table.locator(f"tbody td:nth-child({column + 1})").evaluate_all("all => all.map(each => each.dataset.key)")

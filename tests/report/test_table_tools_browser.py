@@ -1,11 +1,14 @@
 """Tables as a reader works with them: filtered, shown whole, taken along as CSV."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from interp.report.heads import page_of
 from interp.report.html import as_page
 from interp.report.sections import page_of as page_of_any
+from interp.report.words import decimal
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,19 @@ def test_sorting_sees_the_rows_that_are_not_shown(page, report):
     heading.get_by_role("button").click()
     column = heading.evaluate("each => each.cellIndex")
     first = page.locator("table[data-rows]").locator(f"tbody tr:first-child td:nth-child({column + 1})")
-    assert float(first.inner_text()) == pytest.approx(report.cells["effect"].min(), abs=0.0006)
+    assert first.inner_text() == decimal(report.cells["effect"].min())
+    assert float(first.get_attribute("data-key")) == report.cells["effect"].min()
+
+
+def test_the_script_rounds_as_the_page_does(open_html, make_report):
+    report = make_report(tasks=("agreement",))
+    numbers = {"accuracy_ablated": 0.625, "attention": 0.125, "effect": -0.00321, "effect_p_adjusted": 0.00031}
+    numbers |= {"mean_effect": -0.001, "mean_effect_p_adjusted": 1e-5, "n_units": 12345, "n_to_decide": 1234.0}
+    page = open_html(as_page(page_of(replace(report, cells=report.cells.assign(**numbers)))))
+    written = page.locator("table[data-rows] tbody td").all_inner_texts()
+    assert {"0.62", "0.12", "-0.0032", "0.0003", "-0.0010", "< 0.0001", "12,345"} <= set(written)
+    tools(page).get_by_role("searchbox").fill(" ")  # which draws the rows again
+    assert page.locator("table[data-rows] tbody td").all_inner_texts() == written
 
 
 def test_the_csv_has_every_row_and_column_with_all_digits(page, report):

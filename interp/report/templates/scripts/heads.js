@@ -75,7 +75,7 @@ function evidence(of, task) {
   const rows = [];
   const add = (label, text, scale) => rows.push(made("dt", { textContent: label }), made("dd", {}, bar(scale), made("span", { textContent: text })));
   const share = { least: -1, most: 1 };
-  const rest = of("attention") === null ? "" : `${decimal(of("attention"))} to the ${task.relation}, ${decimal(of("attention_baseline") ?? 0)} there`;
+  const rest = of("attention") === null ? "" : `${SAID.size(of("attention"))} to the ${task.relation}, ${SAID.size(of("attention_baseline") ?? 0)} there`;
   if (of("excess") !== null) {
     const [value, low, high, minimum] = ["excess", "excess_low", "excess_high", "min_attention"].map(of);
     add("Attention", `${measured(of, "excess")} beyond ${of("baseline") ?? "its baseline"}: ${rest}`, { value, low, high, ...share, marks: [["zero", 0], ["least", minimum]] });
