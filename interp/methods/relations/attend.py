@@ -8,7 +8,7 @@
    the most accurate head of each relation there is tested and corrected for.
 4. **Verdict**: ``attends`` where an excess of no more than ``min_effect`` is rejected, ``none`` where one of at least
    ``min_effect`` is. All else is ``undecided``, and so is what has too few documents, or a baseline that leaves less
-   than ``min_effect`` to be better by.
+   than ``min_effect`` of room for improvement.
 
 The halves choose for each other, so a head that does what one of several equally good rules does can gain a little by
 their luck; with `choose_on` none can. A causal model only looks back: pairs whose related word comes later are counted,
