@@ -211,7 +211,7 @@ class TestRefused:
     def test_a_replacement_that_does_not_say_what_it_is(self, tmp_path):
         model = random_model(n_layers=3)
         cell = Cell({"layer": 0}, (Intervention(Site("z", 0), something_to_add(model)),))
-        with pytest.raises(InputError, match="run: a replacement of kind 'add' that does not say what it is"):
+        with pytest.raises(InputError, match="run: replacement 'add' has no identity, which tells it from others"):
             Sweep([cell]).run(model, random_task(), run=Run(tmp_path))
         Sweep([cell]).run(model, random_task(), run=Run(None))
 
