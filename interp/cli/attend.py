@@ -84,9 +84,10 @@ def _read(data: list[str], choose_on: list[str], names: list[str] | None) -> "tu
 
     named = [*data, *choose_on]
     corpora = [corpus_of(each, named, "--data and --choose-on") for each in (data, choose_on) if each]
-    if names is not None:
-        for each in corpora:
-            directions(names, each.contents.relations)
+    for each in corpora:
+        there = each.contents.relations  # read before a model is loaded, also without names
+        if names is not None:
+            directions(names, there)
     return corpora[0], corpora[1] if choose_on else None
 
 

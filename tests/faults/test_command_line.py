@@ -107,7 +107,7 @@ DIGITS, LETTERS = "9" * 5_000, "a" * 100_000
     [
         (f"ablate --task agreement --memory {DIGITS}", "expected bytes, or a number with a unit"),
         (f"patch --task agreement --memory {DIGITS}GB", "expected bytes, or a number with a unit"),
-        (f"activations collect --task agreement --site z --out new --layer {DIGITS}", "expected a layer of the model"),
+        (f"activations collect --task agreement --site z --out new --layer {DIGITS}", "'--layer'"),
         (f"ablate --task agreement --n {DIGITS}", "--n"),
         (f"heads --out new --task {LETTERS}", "unknown task"),
         (f"model info --model {LETTERS}", "no name of a model"),
