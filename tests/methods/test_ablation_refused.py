@@ -1,7 +1,5 @@
 """What cannot be ablated is refused before anything runs, and the message says what to do."""
 
-import inspect
-
 import pytest
 from as_users_call import unchecked
 from hand_model import HandModel, pair, prompts, task_of, varied_task
@@ -70,7 +68,7 @@ def test_names_and_pairs_are_checked_without_a_type_checker():
     with pytest.raises(InputError, match=r"heads: expected \(layer, head\) pairs, got \(0, 1\); give a list such as"):
         unchecked(check_heads)(HandModel(), (0, 1))
     with pytest.raises(InputError, match="replacement 'meen' is unknown; did you mean 'mean'"):
-        inspect.unwrap(make_replacement)("meen", HandModel(), varied_task(), sites=[])
+        unchecked(make_replacement)("meen", HandModel(), varied_task(), sites=[])
     with pytest.raises(InputError, match="no metric is called 'probabilty'; did you mean 'probability'"):
         unchecked(as_measured)(varied_task(), "probabilty")
 

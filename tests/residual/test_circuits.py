@@ -1,11 +1,10 @@
 """QK and OV circuits, copying, composition, and the words that heads look for and write."""
 
-import inspect
-
 import numpy as np
 import pytest
 import torch
 from architectures import OTHERS, SUMS
+from as_users_call import unchecked
 from tiny_models import random_model, relative_error, word_tokenizer
 from transformer_lens import FactoredMatrix
 from transformer_lens.utilities import composition_scores as transformer_lens_scores
@@ -386,4 +385,4 @@ class TestTheDefaultModel:
 )
 def test_what_is_no_question_raises(model, call, arguments, options, message):
     with pytest.raises(InputError, match=message):
-        inspect.unwrap(call)(model, *arguments, **options)
+        unchecked(call)(model, *arguments, **options)

@@ -1,10 +1,10 @@
 """What the components write to a logit sums to the logit."""
 
 import copy
-import inspect
 
 import pytest
 import torch
+from as_users_call import unchecked
 from tiny_models import random_model, random_tokens, word_tokenizer
 
 from interp.errors import InputError
@@ -164,7 +164,7 @@ def test_what_cannot_be_attributed_raises(model, tokens, options, message):
 @pytest.mark.parametrize("which", ["right", "wrong"])
 def test_what_is_no_token_raises(model, tokens, given, which):
     stream = residual_stream(model, tokens)
-    attribute = inspect.unwrap(direct_logit_attribution)  # without the checks of shapes, as outside the tests
+    attribute = unchecked(direct_logit_attribution)
     with pytest.raises(InputError, match="tokens: expected a text of one token, or token ids, got"):
         attribute(model, stream, **{"right": 5} | {which: given})
 

@@ -1,11 +1,11 @@
 """The logit lens reads every boundary as the model reads the last one."""
 
-import inspect
 import math
 
 import pytest
 import torch
 from architectures import OTHERS, SUMS
+from as_users_call import unchecked
 from tiny_models import random_model, random_tokens, relative_error, word_tokenizer
 from transformer_lens.tools.analysis.logit_lens import logit_lens as their_logit_lens
 
@@ -247,6 +247,6 @@ def test_logits_that_are_no_numbers_raise(tokens):
     ],
 )
 def test_what_cannot_be_read_raises(model, tokens, options, message):
-    read = inspect.unwrap(logit_lens)  # without the checks of shapes, as outside the tests
+    read = unchecked(logit_lens)
     with pytest.raises(InputError, match=message):
         read(model, tokens, **options)

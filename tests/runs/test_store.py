@@ -1,12 +1,12 @@
 """Stores: what is read is what was computed, byte by byte; what is damaged, foreign or of another request is named."""
 
-import inspect
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from as_users_call import unchecked
 from random_passages import random_passages
 from stores import SITES, collected, files_of, flipped, noting
 from tiny_models import random_model
@@ -224,7 +224,7 @@ class TestRead:
     def test_what_is_no_number_of_a_row(self, rows):
         """Where no types are checked."""
         with pytest.raises(InputError, match="rows: expected a list of numbers, or a slice, got "):
-            inspect.unwrap(row_numbers)(rows, 2)
+            unchecked(row_numbers)(rows, 2)
 
     def test_another_model_is_refused(self, model, store):
         store.require_model(model)
