@@ -172,8 +172,8 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
             last_only: Compute the logits of the last position only, ``[batch 1 d_vocab]``; a loss takes all.
 
         Returns:
-            Logits ``[batch pos d_vocab]``; a loss in nats, one number or ``[batch pos - 1]``; both; the stream ``[batch
-            pos d_model]`` with `stop_at_layer`; or None.
+            Logits ``[batch pos d_vocab]``; a loss in nats, one number or ``[batch pos - 1]``; both; the stream
+            ``[batch pos d_model]`` with `stop_at_layer`; or None.
 
         Raises:
             InputError: More tokens than the context, ids outside the vocabulary, a mask or a cache that does not fit,
