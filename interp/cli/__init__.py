@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from interp.cli import activations, attend, calibrate, heads, model, probe, runs, sweeps
-from interp.cli import tasks_and_doctor as looking
+from interp.cli import activations, attend, calibrate, heads, model, probe, runs, sweeps, tasks_and_doctor
 from interp.cli.commands import Commands, Grouped
 from interp.cli.dataclass_options import from_dataclasses
 from interp.cli.examples import epilog
@@ -52,9 +51,9 @@ _add("patch", sweeps.patch, ASK)
 _add("attend", attend.attend, ASK)
 _add("probe", probe.probe, ASK)
 _add("calibrate", calibrate.calibrate, TRUST)
-_add("doctor", looking.doctor, TRUST)
+_add("doctor", tasks_and_doctor.doctor, TRUST)
 app.add_typer(runs_app, name="runs", rich_help_panel=TRUST)
-_add("tasks", looking.tasks, PREPARE)
+_add("tasks", tasks_and_doctor.tasks, PREPARE)
 app.add_typer(model_app, name="model", rich_help_panel=PREPARE)
 app.add_typer(activations_app, name="activations", rich_help_panel=PREPARE)
 _add("model info", model.info, group=model_app)

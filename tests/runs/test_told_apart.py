@@ -16,7 +16,7 @@ from tiny_models import random_gpt2, random_model, word_tokenizer
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import interp
-from interp import source_files as source
+from interp import source_files
 from interp.errors import AuditError, InputError
 from interp.interventions import sweep_run
 from interp.interventions.intervention import Intervention
@@ -55,7 +55,7 @@ def swept(run, replacement, *, model=None, **options):
 class TestPrograms:
     def test_an_edited_source_is_refused(self, tmp_path, monkeypatch):
         sweep(Run(tmp_path))
-        monkeypatch.setattr(source, "_FIRST", source._FIRST | {f"{source.PACKAGE}/errors.py": (0, 0)})
+        monkeypatch.setattr(source_files, "_FIRST", source_files._FIRST | {f"{source_files.PACKAGE}/errors.py": (0, 0)})
         with pytest.raises(InputError, match=r"got one that was changed since, .*restart the kernel"):
             sweep(Run(tmp_path))
         with pytest.raises(InputError, match="got one that was changed since"):
@@ -63,10 +63,10 @@ class TestPrograms:
         assert sweep().provenance["complete"]
 
     def test_what_numbers_depend_on_is_looked_at(self):
-        names = {path.relative_to(source.PACKAGE).as_posix() for path in source.modules()}
+        names = {path.relative_to(source_files.PACKAGE).as_posix() for path in source_files.modules()}
         assert {"__init__.py", "model/attention.py", "runs/key.py"} <= names
         assert not [name for name in names if name.startswith(("report/", "cli/"))]
-        assert not source.changed()
+        assert not source_files.changed()
 
 
 class Scaled(torch.nn.Module):

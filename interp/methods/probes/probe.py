@@ -28,7 +28,7 @@ from interp.errors import InputError, shown
 from interp.interventions.provenance import model_asked, task_asked
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Part
-from interp.methods.probes import verdicts as judging
+from interp.methods.probes import verdicts
 from interp.methods.probes.cross_fitting import PENALTIES
 from interp.methods.probes.data import Held, choose_cells, drawn, held, labelled, passages_of, with_labels
 from interp.methods.probes.scores import Measured, Measuring, untrained
@@ -145,9 +145,9 @@ def probe(
             "description_uniform": None if np.isnan(found.uniform) else found.uniform,
             "description_prior": None if np.isnan(found.prior) else found.prior,
         }
-        frame, own_words = judging.frame_of(cells), marked.words.reset_index(drop=True)
-        examples = judging.scores_by_example(frame, found.scores["probe"])
-        return ProbeResult(examples, how, own_words, judging.tabulate(frame, found, marked, asked))
+        frame, own_words = verdicts.frame_of(cells), marked.words.reset_index(drop=True)
+        examples = verdicts.scores_by_example(frame, found.scores["probe"])
+        return ProbeResult(examples, how, own_words, verdicts.tabulate(frame, found, marked, asked))
 
     def request() -> dict[str, Any]:
         own_labels = None if labels is None else hash_of_values({"labels": as_list(labels)})
@@ -216,7 +216,7 @@ def _measured(
     """Fit the probes of every cell, a site at a time."""
     rows = measuring.labelled.words.index.to_numpy()
     parts: list[dict[str, np.ndarray]] = []
-    n_cells, done = len(judging.frame_of(cells)), 0
+    n_cells, done = len(verdicts.frame_of(cells)), 0
     for each in cells:
         x = _by_cell(source.read(each.site, rows, each.heads))
         also = None if twin is None else _by_cell(twin.read(each.site, rows, each.heads))
