@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Integer
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -102,7 +102,7 @@ def what_instead(given: object) -> str:
 PaddingSide = Literal["left", "right"]
 _AS_IT_IS = {"padding_side": "right", "move_to_device": True, "truncate": False}
 """What TransformerLens' options of ``to_tokens`` are here."""
-Ids = Int[Tensor, "*rows"] | Int[np.ndarray, "*rows"] | Sequence[int]
+Ids = Integer[Tensor, "*rows"] | Integer[np.ndarray, "*rows"] | Sequence[int]
 
 
 class TextMixin:

@@ -172,6 +172,7 @@ class TestText:
         with pytest.raises(InputError, match="token ids: expected 0 to "):
             fewer.to_ids(last)
 
+    @pytest.mark.unchecked
     @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int16"])
     def test_numbers_of_every_width(self, model, dtype):
         ids = np.array([1, 2, 3], dtype=dtype)
@@ -290,6 +291,7 @@ def test_a_cache_without_a_batch_axis_is_of_the_same_tokens():
         assert logits.shape[-2] == cache["resid_post", 0].shape[-2] == 2
 
 
+@pytest.mark.unchecked
 def test_ids_of_numpy_and_of_torch_are_ids():
     model = interp.load_model()
     assert model.to_single_str_token(torch.tensor(300)) == model.to_single_str_token(np.int64(300))
