@@ -15,7 +15,7 @@ from interp.errors import CLEAR, InputError, InterpError, plain, shown
 GPT2 = random_gpt2()
 DROWNING = {
     "module": GPT2,
-    "compiled module": torch.compile(GPT2),
+    "compiled module": torch.compile(GPT2, backend="eager"),
     "state dict": GPT2.state_dict(),
     "frame": pd.DataFrame(np.zeros((1_000, 50))),
     "tensor": torch.zeros(300, 300),

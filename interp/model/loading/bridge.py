@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from interp.errors import InputError, LoadError, shown
 from interp.hashing import hash_of_rows
@@ -88,6 +88,8 @@ def require_ours(given: object, what: str) -> None:
 
 def _advice(given: object) -> str:
     """Where a model comes from: of a ``transformers`` module, its weights can be read, whatever wraps it."""
+    from transformers import PreTrainedModel  # which takes a second, and no command else needs it
+
     module = module_within(given) if isinstance(given, nn.Module) else None
     if isinstance(module, PreTrainedModel):
         return "give interp.load_model(module), which copies its weights"

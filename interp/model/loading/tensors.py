@@ -333,7 +333,7 @@ class _EmptyWithoutMemory(TorchFunctionMode):
 def _copied(tensor: Tensor, place: nn.Parameter, what: str, device: torch.device, dtype: torch.dtype) -> Tensor:
     """The values of `tensor`, laid out in memory as those of `place` would be."""
     assert tensor.shape == place.shape, f"{what}: {tuple(tensor.shape)} for {tuple(place.shape)}"
-    values = torch.empty_like(place, dtype=dtype, device=device).copy_(tensor)
+    values = torch.empty_strided(place.shape, place.stride(), dtype=dtype, device=device).copy_(tensor)
     narrower = torch.finfo(dtype).max < torch.finfo(tensor.dtype).max
     if narrower and not values.isfinite().all():
         raise LoadError(
