@@ -175,9 +175,9 @@ def test_a_result_that_was_interrupted_says_so(results):
     whole = results["ablate"]
     cut = dataclasses.replace(whole, provenance={**whole.provenance, "complete": False, "audit": None, "n_asked": 96})
     html = cut._repr_html_()
-    assert re.search(r"Partial: the sweep was interrupted. It holds 48 of the 96 examples", html)
+    assert re.search(r"Partial: the sweep was interrupted. It holds 24 of the 96 examples", html)
     assert "not audited" in html
-    assert "\nPARTIAL: 48 of 96 examples" in plots.sweep(cut)._suptitle.get_text()
+    assert "\nPARTIAL: 24 of 96 examples" in plots.sweep(cut)._suptitle.get_text()
 
 
 def test_what_is_quoted_cannot_act():
