@@ -62,7 +62,7 @@ def results():
 def shown(results):
     """What a notebook shows of each; that figures can be drawn is tested apart, so these are placeholders."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("interp.report.notebook.inline", lambda *_: "data:image/png;base64,AAAA")
+        patched.setattr("interp.report.notebook.picture", lambda *_: b"a placeholder")
         return {name: result._repr_html_() for name, result in results.items()}
 
 
