@@ -59,10 +59,10 @@ def files_run_by_heads() -> set[str]:
         if event == "call" and frame.f_code.co_name not in ("<module>", "<lambda>"):
             seen.add(frame.f_code.co_filename)
 
-    interp.heads(model, ["agreement"], n=24)
+    interp.heads(model, ["agreement"], n=10)
     sys.setprofile(note)
     try:
-        interp.heads(model, ["agreement"], n=24)
+        interp.heads(model, ["agreement"], n=10)
     finally:
         sys.setprofile(None)
     return {str(Path(name).relative_to(PACKAGE)) for name in seen if name.startswith(str(PACKAGE))}

@@ -128,7 +128,13 @@ def test_nothing_is_found_where_right_and_wrong_are_shuffled(model):
     assert verdicts <= {"none", "undecided", "attends, not causal"}
 
 
-@pytest.mark.parametrize("paradigm", PARADIGMS)
+CHECKED = ("regular_plural_subject_verb_agreement_1", "determiner_noun_agreement_1", "anaphor_number_agreement")
+"""One of each kind; the others are slow."""
+
+
+@pytest.mark.parametrize(
+    "paradigm", [pytest.param(each, marks=[pytest.mark.slow] * (each not in CHECKED)) for each in PARADIGMS]
+)
 def test_published_minimal_pairs(model, data_dir, paradigm):
     name = f"blimp:{data_dir / 'blimp' / paradigm}.jsonl"
     task = interp.load_task(name, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx, known_words_only=True)

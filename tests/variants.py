@@ -3,6 +3,8 @@
 import itertools
 import random
 
+import pytest
+
 from interp.errors import ConfigError
 from interp.model.config import TransformerConfig
 from interp.model.sites import SITES
@@ -96,6 +98,15 @@ def name_of(choice):
 
 
 VARIANTS = {name_of(choice): fields_of(choice) for choice in covering()}
+WITH_EVERY_VALUE = 9
+every_value = pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(fields, id=name, marks=[pytest.mark.slow] * (number >= WITH_EVERY_VALUE))
+        for number, (name, fields) in enumerate(VARIANTS.items())
+    ],
+)
+"""Each of the variants; all but the first, which hold every value but not every pair of them, are slow."""
 ADDITIVE = {
     name: fields
     for name, fields in VARIANTS.items()

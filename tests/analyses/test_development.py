@@ -71,8 +71,9 @@ def test_every_checkpoint_is_judged_as_a_model_is(tmp_path):
 
 @pytest.fixture
 def two(tmp_path):
-    """Two checkpoints of the embedded default."""
-    return {step: save_model(interp.load_model(), tmp_path / str(step)) for step in (1, 2)}
+    """Two untrained checkpoints, which take less time than trained ones: little is found in them."""
+    how = {"n_layers": 1, "n_heads": 2, "n_ctx": 64, "tokenizer": interp.load_model().tokenizer}
+    return {step: save_model(random_model(seed=step, **how), tmp_path / str(step)) for step in (1, 2)}
 
 
 @pytest.mark.filterwarnings("ignore:interrupted. the result holds the examples")
@@ -82,7 +83,7 @@ def test_interrupted_it_holds_what_was_judged(two):
             raise KeyboardInterrupt
 
     with pytest.warns(RuntimeWarning, match="interrupted: the result holds the steps that were judged"):
-        found = development(two, ["agreement"], n=40, progress=stop)
+        found = development(two, ["agreement"], n=20, progress=stop)
     assert found.unjudged == (2,)
     assert found.cells["step"].unique().tolist() == [1]
     assert "1 steps, 1 not judged" in repr(found)
@@ -95,7 +96,7 @@ def test_interrupted_before_the_first_was_judged(two):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        development(two, ["agreement"], n=40, progress=stop)
+        development(two, ["agreement"], n=20, progress=stop)
 
 
 def test_a_damaged_checkpoint_is_found_before_the_first_is_judged(two):

@@ -71,8 +71,15 @@ def tensors(sentences, truth, *cells):
     )
 
 
-@both
-@pytest.mark.parametrize("rank", [None, LONGEST])
+@pytest.mark.parametrize(
+    ("probe", "rank"),
+    [
+        (DistanceProbe, None),
+        (DepthProbe, LONGEST),
+        pytest.param(DistanceProbe, LONGEST, marks=pytest.mark.slow),
+        pytest.param(DepthProbe, None, marks=pytest.mark.slow),
+    ],
+)
 def test_a_tree_that_is_hidden_in_the_vectors_is_recovered(probe, rank):
     """On other sentences, to the edge: rounded predictions are the tree's own numbers."""
     truth, train, test = PROBES[probe], trees(300, 0), trees(100, 1)
@@ -128,8 +135,15 @@ def test_vectors_that_know_nothing_are_worth_chance(probe):
         assert abs(summary["depth_spearman"]) < 0.07
 
 
-@pytest.mark.parametrize("truth", [tree_distances, tree_depths])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("truth", "dtype"),
+    [
+        (tree_distances, np.float32),
+        (tree_depths, np.float64),
+        pytest.param(tree_distances, np.float64, marks=pytest.mark.slow),
+        pytest.param(tree_depths, np.float32, marks=pytest.mark.slow),
+    ],
+)
 def test_no_probe_depends_on_the_others(truth, dtype):
     """They differ in what they read and in rank, and stop at different times."""
     sentences = trees(30, 0)

@@ -10,7 +10,7 @@ import torch
 from bridges import booted
 from random_tasks import TOLERANCE, assert_equal, change, differences, encoded, random_task
 from tiny_models import random_model
-from variants import VARIANTS
+from variants import every_value
 
 from interp.errors import InputError
 from interp.interventions.intervention import Cell
@@ -117,7 +117,7 @@ def test_every_head_s_numbers_are_those_by_hand(fields, plainly):
     assert (frame["effect"].abs() > 1e-6).mean() > 0.9
 
 
-@pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
+@every_value
 def test_in_every_architecture_as_one_layer_after_the_other(fields):
     """Positions, norms, scores, grouped heads, directions: a run for each layer with the keys and values in place."""
     model, task = random_model(**fields), word_task(7)

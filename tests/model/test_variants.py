@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 from tiny_models import random_model, random_tokens, relative_error
-from variants import ADDITIVE, AXES, SIZES, VARIANTS, covering, fields_of, is_a_model
+from variants import ADDITIVE, AXES, SIZES, VARIANTS, WITH_EVERY_VALUE, covering, fields_of, is_a_model
 
 from interp.errors import ConfigError, InputError
 from interp.model.attention import KeyValueCache
@@ -29,6 +29,7 @@ def _no_gradients():
 def test_the_variants_hold_every_pair_of_choices():
     covered = {frozenset(pair) for choice in covering() for pair in itertools.combinations(choice, 2)}
     options = [(axis, value) for axis, values in AXES.items() for value in values]
+    assert {value for choice in covering()[:WITH_EVERY_VALUE] for value in choice} == set(options)
     first = {axis: next(iter(values)) for axis, values in AXES.items()}
     for one, other in itertools.combinations(options, 2):
         if one[0] != other[0] and is_a_model(tuple((first | dict([one, other])).items())):

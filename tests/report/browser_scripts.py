@@ -24,9 +24,9 @@ CONTRASTS = """() => {
 """The contrast ratio of every text with what is behind it."""
 
 
-def unfold(page):
-    """Open all that is folded away."""
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+def unfold(page, to=True):
+    """Open all that is folded away, or fold it again."""
+    page.evaluate("to => document.querySelectorAll('details').forEach(each => { each.open = to; })", to)
 
 
 def assert_fits(page, width):

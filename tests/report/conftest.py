@@ -14,13 +14,11 @@ def make_report() -> Callable[..., HeadsReport]:
     return synthetic_report
 
 
-@pytest.fixture
-def open_html(browser, tmp_path):
-    """Opens pages by their source; in the end, asserts that they asked for no other file and logged no error."""
+def _opening(browser, folder):
     contexts, opened, requested, complaints = [], [], [], []
 
     def open_it(source, width: int = 1280, scheme: str = "light"):
-        file = tmp_path / f"{len(opened)}.html"
+        file = folder / f"{len(opened)}.html"
         file.write_text(source, encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         contexts.append(context)
@@ -38,3 +36,15 @@ def open_html(browser, tmp_path):
         context.close()
     assert {url for url in requested if not url.startswith("data:")} == set(opened)
     assert complaints == []
+
+
+@pytest.fixture
+def open_html(browser, tmp_path):
+    """Opens pages by their source; in the end, asserts that they asked for no other file and logged no error."""
+    yield from _opening(browser, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def keep_html(browser, tmp_path_factory):
+    """As ``open_html``, for pages that several tests of a module look at, each as another has left it."""
+    yield from _opening(browser, tmp_path_factory.mktemp("pages"))

@@ -26,7 +26,7 @@ PROMPT = "The keys to the cabinet"
 def real_results(monkeypatch):
     """By a name for each, a result; every class of results is among them."""
     model = interp.load_model()
-    task = interp.load_task("agreement", n=24, seed=0, tokenizer=model.tokenizer)
+    task = interp.load_task("agreement", n=12, seed=0, tokenizer=model.tokenizer)
     screened = interp.patch(model, task, screen=True, top=3, audit=3)
     stream, tokens = interp.residual_stream(model, PROMPT), model.to_tokens(PROMPT)
     return {

@@ -13,9 +13,24 @@ def report(make_report):
     return make_report()
 
 
+@pytest.fixture(scope="module")
+def source(report):
+    return as_page(page_of(report))
+
+
+@pytest.fixture(scope="module")
+def page(keep_html, source):
+    return keep_html(source)
+
+
 @pytest.fixture
-def figure(open_html, report):
-    return open_html(as_page(page_of(report))).locator("[data-attention]").first
+def figure(page):
+    """As it is shown first: the pointer is elsewhere, and a chosen sentence is asked anew."""
+    figure = page.locator("[data-attention]").first
+    figure.locator("h4").first.hover()
+    for number in (1, 0):
+        figure.locator("select").select_option(index=number)
+    return figure
 
 
 def weights(report, rank, example, query):
@@ -67,7 +82,8 @@ def test_arrow_keys_go_from_word_to_word(figure):
     assert asked(panel) == "<|endoftext|>"
 
 
-def test_another_sentence_and_other_heads_can_be_chosen(figure, report):
+def test_another_sentence_and_other_heads_can_be_chosen(open_html, source, report):
+    figure = open_html(source).locator("[data-attention]").first
     figure.locator("select").select_option(index=1)
     assert shown(figure.locator(".panel").first) == pytest.approx(weights(report, 0, 1, 7), abs=0.006)
     figure.get_by_label("0.2", exact=True).uncheck()
@@ -112,9 +128,9 @@ def test_where_only_the_scored_row_was_kept_other_words_are_not_asked(open_html,
     assert shown(panel) == pytest.approx(weights(report, 0, 0, 7), abs=0.006)
 
 
-def test_it_can_be_read_without_a_script(browser, report, tmp_path):
+def test_it_can_be_read_without_a_script(browser, source, tmp_path):
     file = tmp_path / "report.html"
-    file.write_text(as_page(page_of(report)), encoding="utf-8")
+    file.write_text(source, encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())

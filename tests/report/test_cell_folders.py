@@ -94,7 +94,7 @@ def test_where_nothing_was_scored_there_is_no_heatmap(tmp_path):
     assert 'id="heatmap"' not in (out / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("make", [probing, scoring, sweep])
+@pytest.mark.parametrize("make", [probing, *(pytest.param(each, marks=pytest.mark.slow) for each in (scoring, sweep))])
 def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_report, tmp_path, make):
     out = tmp_path / "r"
     own = files_in(save(make(), tmp_path / "own"))
@@ -110,8 +110,9 @@ def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_repor
         save(make(), out)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()])
-@pytest.mark.parametrize("make", [probing, scoring, sweep])
+@pytest.mark.parametrize(
+    ("make", "error"), [(probing, RuntimeError("broken")), (scoring, KeyboardInterrupt()), (sweep, RuntimeError("no"))]
+)
 def test_a_failure_leaves_an_older_report_as_it_was(tmp_path, monkeypatch, make, error):
     out = save(make(), tmp_path / "r", command="older")
 

@@ -36,7 +36,7 @@ def test_a_report_is_drawn_in_fonts_that_a_user_names():
     ids=[next(iter(each)) for each in SETTINGS],
 )
 def test_a_report_is_drawn_alike_whatever_matplotlib_is_told(tmp_path, settings):
-    report = synthetic_report()
+    report = synthetic_report(tasks=("agreement",))
     expected = report.save(tmp_path / "expected")
     with matplotlib.rc_context(settings):
         found = report.save(tmp_path / "found")
@@ -56,9 +56,10 @@ def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypa
     def broken(*_):
         raise ValueError("no backend is called 'foo'")
 
-    expected = synthetic_report().save(tmp_path / "expected")
+    report = synthetic_report(tasks=("agreement",))
+    expected = report.save(tmp_path / "expected")
     monkeypatch.setattr("interp.report.heads.overview", broken)
-    found = synthetic_report().save(tmp_path / "found")
+    found = report.save(tmp_path / "found")
     files, all_files = ({each.relative_to(root) for each in root.rglob("*")} for root in (found, expected))
     assert {each.name for each in all_files - files} == {"overview.png"}
     assert (
@@ -67,7 +68,7 @@ def test_a_picture_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, monkeypa
 
 
 def test_what_a_notebook_shows_needs_no_picture(monkeypatch):
-    report = synthetic_report()
+    report = synthetic_report(tasks=("agreement",))
     assert "<img" in report._repr_html_()
     monkeypatch.setattr("interp.report.heads.overview", lambda *_: 1 / 0)
     without = report._repr_html_()

@@ -22,9 +22,20 @@ def source(report):
     return as_page(page_of(report, cards={"1.3": "card"}))
 
 
+@pytest.fixture(scope="module")
+def kept(keep_html, source):
+    return keep_html(source)
+
+
 @pytest.fixture
-def page(open_html, source):
+def fresh(open_html, source):
     return open_html(source)
+
+
+@pytest.fixture
+def page(kept):
+    kept.evaluate("document.querySelector('dialog[open]')?.close()")
+    return kept
 
 
 def cell(page, layer, head, grid=0):
@@ -41,25 +52,25 @@ def test_a_click_opens_the_card_of_that_head(page):
     assert card(page).locator("h2").inner_text() == "Head 1.3"
 
 
-def test_after_a_click_escape_leads_back_to_the_head_and_tab_still_leaves_the_grid(page):
-    cell(page, 2, 5).click()
-    page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.cellIndex") == 6
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('[data-task]')") is None
+def test_after_a_click_escape_leads_back_to_the_head_and_tab_still_leaves_the_grid(fresh):
+    cell(fresh, 2, 5).click()
+    fresh.keyboard.press("Escape")
+    assert fresh.evaluate("document.activeElement.cellIndex") == 6
+    fresh.keyboard.press("Tab")
+    assert fresh.evaluate("document.activeElement.closest('[data-task]')") is None
 
 
 @pytest.mark.parametrize("key", ["Enter", " "])
-def test_a_key_opens_it_and_escape_leads_back_to_the_head(page, key):
-    cell(page, 0, 0).focus()
+def test_a_key_opens_it_and_escape_leads_back_to_the_head(fresh, key):
+    cell(fresh, 0, 0).focus()
     for arrow in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight"):
-        page.keyboard.press(arrow)
-    page.keyboard.press(key)
-    assert card(page).locator("h2").inner_text() == "Head 1.3"
-    page.keyboard.press("Escape")
-    assert card(page).count() == 0
-    assert page.evaluate("document.activeElement.parentElement.sectionRowIndex") == 1
-    assert page.evaluate("document.activeElement.cellIndex") == 4
+        fresh.keyboard.press(arrow)
+    fresh.keyboard.press(key)
+    assert card(fresh).locator("h2").inner_text() == "Head 1.3"
+    fresh.keyboard.press("Escape")
+    assert card(fresh).count() == 0
+    assert fresh.evaluate("document.activeElement.parentElement.sectionRowIndex") == 1
+    assert fresh.evaluate("document.activeElement.cellIndex") == 4
 
 
 def test_one_tab_enters_a_grid_and_one_leaves_it(page):
@@ -160,15 +171,15 @@ def test_a_head_with_a_page_of_its_own_leads_there(page):
     assert card(page).locator("a").count() == 0
 
 
-def test_a_card_has_an_address(page):
-    address = page.url
-    cell(page, 2, 10).click()
-    assert page.evaluate("location.hash") == "#head-2.10"
-    page.goto("about:blank")
-    page.goto(f"{address}#head-2.10")
-    assert card(page).locator("h2").inner_text() == "Head 2.10"
-    page.keyboard.press("Escape")
-    page.wait_for_function("location.hash === ''")  # which follows a moment after the card is closed
+def test_a_card_has_an_address(fresh):
+    address = fresh.url
+    cell(fresh, 2, 10).click()
+    assert fresh.evaluate("location.hash") == "#head-2.10"
+    fresh.goto("about:blank")
+    fresh.goto(f"{address}#head-2.10")
+    assert card(fresh).locator("h2").inner_text() == "Head 2.10"
+    fresh.keyboard.press("Escape")
+    fresh.wait_for_function("location.hash === ''")  # which follows a moment after the card is closed
 
 
 def test_an_address_that_changes_shows_another_card(page):
@@ -178,12 +189,12 @@ def test_an_address_that_changes_shows_another_card(page):
     card(page).locator("h2", has_text="Head 0.1").wait_for()
 
 
-def test_an_address_of_no_head_opens_nothing(page):
-    address = page.url
-    page.goto("about:blank")
-    page.goto(f"{address}#head-9.9")
-    assert page.locator("td").first.is_visible()
-    assert card(page).count() == 0
+def test_an_address_of_no_head_opens_nothing(fresh):
+    address = fresh.url
+    fresh.goto("about:blank")
+    fresh.goto(f"{address}#head-9.9")
+    assert fresh.locator("td").first.is_visible()
+    assert card(fresh).count() == 0
 
 
 def test_hovering_tells_the_numbers(page, report):

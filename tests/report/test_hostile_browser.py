@@ -36,17 +36,22 @@ PLACES = """([begin, end]) => {
 
 
 @pytest.fixture(scope="module", params=list(PAGES))
-def source(request):
-    return PAGES[request.param]()
+def kept(request, keep_html):
+    return keep_html(PAGES[request.param]())
+
+
+@pytest.fixture
+def page(kept):
+    kept.set_viewport_size({"width": 1280, "height": 900})
+    return kept
 
 
 def as_read(page, script):
     return " ".join(page.evaluate(script).translate(ISOLATES).split())
 
 
-def test_nothing_runs_and_nothing_is_asked_for(open_html, source):
-    """``open_html`` sees to the requests, dialogs and complaints."""
-    page = open_html(source)
+def test_nothing_runs_and_nothing_is_asked_for(page):
+    """``keep_html`` sees to the requests, dialogs and complaints."""
     page.evaluate(INTERACT)
     assert page.evaluate("window.ran") is None
     assert page.locator("script:not([type])").count() == page.locator("style").count() == 1
@@ -59,21 +64,21 @@ def test_nothing_runs_and_nothing_is_asked_for(open_html, source):
     assert page.evaluate('document.querySelectorAll(\'a:not([href^="#"]):not([href^="cards/"])\').length') == 0
 
 
-def test_every_text_is_read(open_html, source):
-    shown = as_read(open_html(source), "document.body.textContent")
+def test_every_text_is_read(page):
+    shown = as_read(page, "document.body.textContent")
     assert [text for text in SEEN if " ".join(text.split()) not in shown] == []
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_text_makes_the_page_wider(open_html, source, width):
-    page = open_html(source, width)
+def test_no_text_makes_the_page_wider(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
     unfold(page)
     assert_fits(page, width)
 
 
-def test_no_heading_of_a_table_hides_its_cells(open_html, source):
+def test_no_heading_of_a_table_hides_its_cells(page):
     """Headings stay in sight when a table is scrolled."""
-    page = open_html(source, 390)
+    page.set_viewport_size({"width": 390, "height": 900})
     unfold(page)
     heights = page.evaluate("[...document.querySelectorAll('thead')].map(each => each.getBoundingClientRect().height)")
     assert heights

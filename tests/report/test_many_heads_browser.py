@@ -10,7 +10,7 @@ TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 SIZES = {144: (12, 12), 1200: (48, 25)}
 
 
-@pytest.fixture(scope="module", params=list(SIZES))
+@pytest.fixture(scope="module", params=[144, pytest.param(1200, marks=pytest.mark.slow)])
 def source(request, make_report):
     n_layers, n_heads = SIZES[request.param]
     source = as_page(page_of(make_report(n_layers=n_layers, n_heads=n_heads, tasks=TASKS)), "interp heads")

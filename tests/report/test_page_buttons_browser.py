@@ -15,7 +15,7 @@ def command(request):
 
 
 def opened(open_html, make_report, command, scheme="light"):
-    return open_html(as_page(page_of(make_report()), command), scheme=scheme)
+    return open_html(as_page(page_of(make_report(n_layers=2, tasks=("agreement",))), command), scheme=scheme)
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])

@@ -62,7 +62,7 @@ def results():
 def shown(results):
     """What a notebook shows of each; that figures can be drawn is tested apart, so these are placeholders."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("interp.report.notebook.inline", lambda *_: "data:image/png;base64,AAAA")
+        patched.setattr("interp.report.notebook.picture", lambda *_: b"a placeholder")
         return {name: result._repr_html_() for name, result in results.items()}
 
 
@@ -175,9 +175,9 @@ def test_a_result_that_was_interrupted_says_so(results):
     whole = results["ablate"]
     cut = dataclasses.replace(whole, provenance={**whole.provenance, "complete": False, "audit": None, "n_asked": 96})
     html = cut._repr_html_()
-    assert re.search(r"Partial: the sweep was interrupted. It holds 48 of the 96 examples", html)
+    assert re.search(r"Partial: the sweep was interrupted. It holds 24 of the 96 examples", html)
     assert "not audited" in html
-    assert "\nPARTIAL: 48 of 96 examples" in plots.sweep(cut)._suptitle.get_text()
+    assert "\nPARTIAL: 24 of 96 examples" in plots.sweep(cut)._suptitle.get_text()
 
 
 def test_what_is_quoted_cannot_act():

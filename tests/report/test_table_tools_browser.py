@@ -13,12 +13,17 @@ from interp.report.words import decimal
 
 @pytest.fixture(scope="module")
 def report(make_report):
-    return make_report(n_layers=12, n_heads=12)
+    return make_report(n_layers=9, n_heads=12)
+
+
+@pytest.fixture(scope="module")
+def source(report):
+    return as_page(page_of(report))
 
 
 @pytest.fixture
-def page(open_html, report):
-    return open_html(as_page(page_of(report)))
+def page(open_html, source):
+    return open_html(source)
 
 
 def rows(page):

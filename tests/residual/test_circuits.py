@@ -218,6 +218,7 @@ class TestComposition:
             index = [rows[f"{role}_{what}"].to_numpy() for role in ("sender", "receiver") for what in ("layer", "head")]
             assert rows["score"].to_numpy() == pytest.approx(theirs.numpy()[tuple(index)], rel=1e-9)
 
+    @pytest.mark.slow
     def test_the_baseline_is_the_score_of_a_stream_turned_at_random(self):
         model = hand_model(n_layers=2, d_model=8, d_head=3)
         generator = torch.Generator().manual_seed(0)
@@ -347,9 +348,8 @@ class TestTheDefaultModel:
     """Head 2.1 is, by the model card, the one of indirect objects and induction, 2.2 of coreference and reflexives."""
 
     def test_the_copying_head_writes_the_name_itself(self, default):
-        itself = [
-            writes(default, 2, 1, f" {name.text}", top=1).summary()["text"][0] == f" {name.text}" for name in NAMES
-        ]
+        names = [f" {name.text}" for name in NAMES[::4]]
+        itself = [writes(default, 2, 1, name, top=1).summary()["text"][0] == name for name in names]
         assert sum(itself) / len(itself) > 0.95
 
     @pytest.mark.parametrize(("her", "his"), [(" she", " he"), (" her", " his"), (" herself", " himself")])

@@ -352,6 +352,14 @@ class TestOutOfMemory:
         with pytest.raises(RuntimeError, match="something else"):
             Sweep(cells()).run(model, random_task(3, lengths=(6, 6)))
 
+    @pytest.fixture
+    def _collected_quickly(self):
+        """What other tests have left is not looked through every time."""
+        gc.freeze()
+        yield
+        gc.unfreeze()
+
+    @pytest.mark.usefixtures("_collected_quickly")
     def test_what_ran_out_of_memory_is_gone_before_less_is_run(self, model, monkeypatch):
         """Otherwise the halves would have to fit in beside it."""
         run, seen, alive = Wavefront.run, [], []
@@ -369,6 +377,7 @@ class TestOutOfMemory:
         assert found.provenance["halvings"] == 3
         assert alive == [0] * 7
 
+    @pytest.mark.usefixtures("_collected_quickly")
     def test_the_last_batch_is_gone_before_the_next_is_run(self, model, monkeypatch):
         base, seen, alive = Engine.base, [], []
 

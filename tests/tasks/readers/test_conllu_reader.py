@@ -15,10 +15,8 @@ from interp.tasks.treebank import ROOT
 
 FILE = "bank.conllu"
 
-FILES = (
-    *("gum/en_gum-ud-test", "gum/en_gum-ud-dev", "gum/en_gum-ud-train"),
-    *("ewt/en_ewt-ud-dev", "ewt/en_ewt-ud-test"),
-)
+LONGER = ("gum/en_gum-ud-dev", "gum/en_gum-ud-train", "ewt/en_ewt-ud-test")
+FILES = ("gum/en_gum-ud-test", "ewt/en_ewt-ud-dev", *(pytest.param(each, marks=pytest.mark.slow) for each in LONGER))
 
 
 def test_documents_sentences_and_words(write):
