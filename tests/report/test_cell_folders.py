@@ -110,9 +110,8 @@ def test_it_replaces_an_older_report_of_another_kind_and_nothing_else(make_repor
         save(make(), out)
 
 
-@pytest.mark.parametrize(
-    ("make", "error"), [(probing, RuntimeError("broken")), (scoring, KeyboardInterrupt()), (sweep, RuntimeError("no"))]
-)
+@pytest.mark.parametrize("error", [RuntimeError("broken"), pytest.param(KeyboardInterrupt(), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [probing, scoring, sweep])
 def test_a_failure_leaves_an_older_report_as_it_was(tmp_path, monkeypatch, make, error):
     out = save(make(), tmp_path / "r", command="older")
 
