@@ -21,8 +21,8 @@ import interp
 pytestmark = pytest.mark.unchecked
 
 HOME = Path(interp.__file__).parent
-LOADED = cache(interp.load_model)
-"""One model for all examples that ask for the embedded one."""
+LOADED, JUDGED = cache(interp.load_model), cache(interp.heads)
+"""One model for all examples that ask for the embedded one, and one dossier for all that ask for the same."""
 
 
 def public(modules):
@@ -53,6 +53,7 @@ EXAMPLES = {name: getdoc(value) for name, value in SAID.items() if ">>> " in (ge
 def test_an_example_prints_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(interp, "load_model", LOADED, raising=False)
+    monkeypatch.setattr(interp, "heads", JUDGED, raising=False)
     example = doctest.DocTestParser().get_doctest(EXAMPLES[name], {"interp": interp, "torch": torch}, name, None, 0)
     told = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
