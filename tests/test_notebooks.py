@@ -18,8 +18,8 @@ from nbformat.v4 import new_code_cell
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 CLAIMS = tomllib.loads((NOTEBOOKS.parent / "tests" / "notebook_claims.toml").read_text())
-QUICK = {"01_the_residual_stream", "02_attention_by_hand"}
-"""Those that take less than some 15 seconds on a quiet machine."""
+QUICK = {"01_the_residual_stream"}
+"""The one that takes the least; the others run in the same way with the slow tests."""
 LARGEST = 1_000_000  # bytes: figures are small, and nobody's page waits for them
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|Users|root|tmp|work|mnt|opt|usr|var)/|\b[A-Z]:\\")
 LINK = re.compile(r"\]\(([^)\s]+)[^)]*\)")

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 TEXT = README.read_text()
 PYTHON = list(blocks(README, "python"))
+SLOW = (0, 2)
+"""Blocks that take long; pages of the documentation ask for the same with less beside it."""
 BENCHMARKED = re.compile(r"^\|.*\| `(?P<script>\w+\.py)(?P<options>[^`]*)` \|$", re.MULTILINE)
 
 
@@ -24,7 +26,9 @@ def results(mode, case):
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("|")]
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=[str(number) for number in range(len(PYTHON))])
+@pytest.mark.parametrize(
+    "block", [pytest.param(each, id=f"{at}", marks=[pytest.mark.slow] * (at in SLOW)) for at, each in enumerate(PYTHON)]
+)
 def test_a_block_by_itself_prints_what_stands_under_it(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert block.prints

@@ -199,7 +199,7 @@ def heads(
 
     Examples:
         >>> import interp
-        >>> report = interp.heads(interp.load_model(), ["agreement"], n=40, probes=False, max_group=0)
+        >>> report = interp.heads(interp.load_model(), "agreement", n=40, probes=False, max_group=0)
         >>> sorted(report.tasks["task"])
         ['agreement']
     """

@@ -159,10 +159,10 @@ def head_card(
         KeyboardInterrupt: It was interrupted: half a card is none.
 
     Examples:
-        >>> import interp
         >>> from interp.methods.head_card import head_card
-        >>> card = head_card(interp.load_model(), "2.2", "agreement", n=40, probes=False, max_group=0, max_units=4)
-        >>> card
+        >>> model = interp.load_model()
+        >>> report = interp.heads(model, "agreement", n=40, probes=False, max_group=0)
+        >>> head_card(model, "2.2", "agreement", report, n=40, max_units=4)
         HeadCard(2.2: agreement: attends and causal)
     """
     asked = CardOptions.of(options, fields)
@@ -237,7 +237,6 @@ def head_cards(
         KeyboardInterrupt: It was interrupted.
 
     Examples:
-        >>> import interp
         >>> from interp.methods.head_card import head_cards
         >>> model = interp.load_model()
         >>> report = interp.heads(model, "agreement", n=40, probes=False, max_group=0)

@@ -36,6 +36,7 @@ from interp.tasks.task import Task
 
 REPLACEMENTS: tuple[ReplacementName, ...] = get_args(ReplacementName)
 RESAMPLES = 500
+FEW = 64  # cells, all pairs of which fit into a few megabytes for every draw
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,13 +58,11 @@ class ReplacementComparison(Result):
     def summary(self) -> pd.DataFrame:
         """One row per replacement and component, as ``conclusions`` gives them: ``effect``, ``low``, ``state`` ..."""
         asked = {name: self.provenance[name] for name in ("metric", "min_effect", "alpha", "seed")}
-        found = []
-        for name in self.replacements:
-            rows = self.examples[self.examples["replacement"] == name]
-            table = conclusions(rows, "effect", self.labels, **asked)
-            table.insert(0, "replacement", name)
-            found.append(table)
-        return pd.concat(found, ignore_index=True)
+        found = {
+            name: conclusions(self.examples[self.examples["replacement"] == name], "effect", self.labels, **asked)
+            for name in self.replacements
+        }
+        return pd.concat(found, names=["replacement"]).reset_index("replacement").reset_index(drop=True)
 
     def conclusions(self) -> pd.DataFrame:
         """One row per component: its labels, its state under each replacement, and ``agreement``.
@@ -73,19 +72,13 @@ class ReplacementComparison(Result):
         """
         table = self.summary()
         wide = table.pivot(index=list(self.labels), columns="replacement", values="state")[list(self.replacements)]
-        decided = [set(states) - {"undecided"} for states in wide.to_numpy()]
-        settled = (wide != "undecided").all(axis=1)
-        wide["agreement"] = [
-            "flips" if len(each) > 1 else "agrees" if sure else "open"
-            for each, sure in zip(decided, settled, strict=True)
-        ]
-        wide.columns.name = None
-        return wide.reset_index()
+        settled, flips = (wide != "undecided").all(axis=1), wide.where(wide != "undecided").nunique(axis=1) > 1
+        wide["agreement"] = np.select([flips, settled], ["flips", "agrees"], "open")
+        return wide.rename_axis(columns=None).reset_index()
 
     def flips(self) -> pd.DataFrame:
         """The components whose conclusion flips, as rows of ``conclusions``."""
-        found = self.conclusions()
-        return found[found["agreement"] == "flips"].reset_index(drop=True)
+        return self.conclusions().query("agreement == 'flips'").reset_index(drop=True)
 
     def agreement(self) -> pd.DataFrame:
         """How alike two replacements order the components, one row per pair of them.
@@ -103,7 +96,7 @@ class ReplacementComparison(Result):
         for first, second in combinations(self.replacements, 2):
             one, other = columns[first], columns[second]
             kendall, spearman = (_ranks_alike(by, means[one], means[other]) for by in (kendalltau, spearmanr))
-            drawn = [_ranks_alike(kendalltau, each[one], each[other]) for each in resampled]
+            drawn = _kendall(resampled[:, one], resampled[:, other])
             low, high = np.nanquantile(drawn, [0.025, 0.975]) if np.isfinite(drawn).any() else (np.nan, np.nan)
             labels = {"first": first, "second": second}
             rows.append({**labels, "kendall": kendall, "low": low, "high": high, "spearman": spearman})
@@ -158,9 +151,7 @@ def compare_replacements(
 
 
 def _checked(replacements: Any) -> tuple[ReplacementName, ...]:
-    if replacements is None:
-        return REPLACEMENTS
-    names: list[Any] = as_names("replacements", replacements)
+    names: list[Any] = as_names("replacements", REPLACEMENTS if replacements is None else replacements)
     if len(names) < 2 or len(set(names)) < len(names):
         raise InputError(f"replacements: expected different replacements, at least two, got {names}; with one, ablate")
     return tuple(names)
@@ -173,6 +164,16 @@ def _ranks_alike(by: Callable[..., Any], one: Float[np.ndarray, " cell"], other:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # two cells have a perfect correlation and no p
         return float(by(one, other).statistic)
+
+
+def _kendall(one: Float[np.ndarray, "draw cell"], other: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " draw"]:
+    """As ``_ranks_alike`` of each draw; of few cells all draws at once, which takes a tenth of the time."""
+    if one.shape[1] > FEW:
+        return np.array([_ranks_alike(kendalltau, *each) for each in zip(one, other, strict=True)])
+    first, second = (np.sign(each[:, :, None] - each[:, None]) for each in (one, other))  # each pair twice
+    alike, n_first, n_second = ((each / 2).sum(axis=(1, 2)) for each in (first * second, first**2, second**2))
+    with np.errstate(invalid="ignore"):  # nothing to order
+        return np.clip(alike / np.sqrt(n_first) / np.sqrt(n_second), -1, 1)
 
 
 def _resampled_means(table: UnitTable, seed: int) -> Float[np.ndarray, "resample cell"]:

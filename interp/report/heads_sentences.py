@@ -63,7 +63,7 @@ def summarise(report: Any) -> tuple[TaskSummary, ...]:
 
     Examples:
         >>> from interp.report.heads_sentences import summarise
-        >>> report = interp.heads(interp.load_model(), ["agreement"], n=40, probes=False, max_group=0)
+        >>> report = interp.heads(interp.load_model(), "agreement", n=40, probes=False, max_group=0)
         >>> [each.task for each in summarise(report)]
         ['agreement']
     """

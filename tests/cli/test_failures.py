@@ -106,9 +106,9 @@ def test_an_interrupt_is_one_line_and_exit_code_130(fail_with, run, tmp_path, ta
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("told", ["model plan gpt2-xl --hardware h100", "tasks", "heads --help"])
+@pytest.mark.parametrize("told", ["runs ls --runs nothing", "tasks", "heads --help"])
 def test_whoever_reads_along_may_stop(told):
-    """Lines of text, a table and a help text, of which the last two are printed by rich."""
+    """A line of text, a table and a help text, of which the last two are printed by rich."""
     command = [sys.executable, "-m", "interp", *told.split()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as begun:
         begun.stdout.close()

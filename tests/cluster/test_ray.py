@@ -52,8 +52,9 @@ def _small_parts(monkeypatch):
     in_small_parts(monkeypatch)
 
 
-def test_the_same_bytes_as_here(ray, tmp_path):
-    here, there = sweep(Run(tmp_path / "here")), sweep(Run(tmp_path / "there", Ray(2)))
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_same_bytes_as_here(ray, tmp_path, workers):
+    here, there = sweep(Run(tmp_path / "here")), sweep(Run(tmp_path / "there", Ray(workers)))
     assert whole_files(tmp_path / "here") == whole_files(tmp_path / "there")
     pd.testing.assert_frame_equal(here.summary(), there.summary(), check_exact=True)
     assert total(events(tmp_path / "there"), "begun") == total(events(tmp_path / "here"), "begun")
@@ -252,6 +253,7 @@ def test_what_a_worker_lacks_is_said(ray):
         list(Ray(1).stream(Lacking(), [0], threads=1))
 
 
+@pytest.mark.slow
 def test_a_worker_with_another_program_refuses(ray, monkeypatch):
     monkeypatch.setattr("interp.runs.workers.program", lambda: {**program(), "numpy": "1.0"})
     with pytest.raises(InputError, match=r"worker on .*: expected the program of .* \(numpy 1.0\), got numpy 2"):

@@ -19,10 +19,10 @@ PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 RUN = [page for page in PAGES if any(blocks(DOCS / page, "python", "sh"))]
 SLOW = {
     "tutorial.md",
-    *(f"explanation/{name}.md" for name in ("engine", "evidence", "replacements")),
+    *(f"explanation/{name}.md" for name in ("architectures", "engine", "evidence", "replacements")),
     *(f"how-to/{name}.md" for name in ("ablate", "calibrate", "figures", "heads-that-track", "how-many-examples")),
     *(f"how-to/{name}.md" for name in ("little-memory", "long-runs", "own-checkpoint", "patch", "probe", "reproduce")),
-    *(f"how-to/{name}.md" for name in ("ci", "own-task", "train", "warnings")),
+    *(f"how-to/{name}.md" for name in ("ci", "own-task", "train", "treebank", "warnings")),
 }
 NOT_RUN = {
     "how-to/long-runs.md": ["it needs a Ray cluster"],

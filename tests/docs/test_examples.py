@@ -4,7 +4,7 @@ import ast
 import doctest
 import json
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import getdoc, isclass, isfunction, ismodule, signature
 from pathlib import Path
@@ -21,8 +21,10 @@ import interp
 pytestmark = pytest.mark.unchecked
 
 HOME = Path(interp.__file__).parent
-LOADED = cache(interp.load_model)
+LOADED, HEADS = cache(interp.load_model), interp.heads
 """One model for all examples that ask for the embedded one."""
+JUDGED = cache(lambda _references, *args, **fields: HEADS(*args, **fields))
+"""One dossier for all examples that ask for the same."""
 
 
 def public(modules):
@@ -49,10 +51,13 @@ SAID = {**NAMES, **METHODS, **{name: import_module(name) for name in MODULES}}
 EXAMPLES = {name: getdoc(value) for name, value in SAID.items() if ">>> " in (getdoc(value) or "")}
 
 
+@pytest.mark.parametrize("references", [200, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_prints_what_it_says(name, tmp_path, monkeypatch):
+def test_an_example_prints_what_it_says(name, references, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(interp, "load_model", LOADED, raising=False)
+    monkeypatch.setattr(interp, "heads", partial(JUDGED, references), raising=False)
+    monkeypatch.setattr("interp.tasks.catalogue.REFERENCES", references)
     example = doctest.DocTestParser().get_doctest(EXAMPLES[name], {"interp": interp, "torch": torch}, name, None, 0)
     told = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

@@ -19,7 +19,7 @@ def small_disk(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", folder], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip("only root can mount a small file system")
@@ -29,16 +29,16 @@ def small_disk(tmp_path):
 
 def test_a_full_disk(small_disk, tmp_path, monkeypatch):
     in_small_parts(monkeypatch)
-    whole = sweep(Run(tmp_path / "whole"), n=24)
+    whole = sweep(Run(tmp_path / "whole"), n=12)
     n_parts = total(events(tmp_path / "whole"), "kept")
     with pytest.raises(OutputError, match=r"expected a place that can be written, got 'No space left on device'"):
-        sweep(Run(small_disk), n=24)
+        sweep(Run(small_disk), n=12)
     kept = total(events(small_disk), "kept")
     assert 0 < kept < n_parts
     with pytest.raises(OutputError, match="No space left"):
-        sweep(Run(small_disk), n=24)
+        sweep(Run(small_disk), n=12)
     subprocess.run(["mount", "-o", "remount,size=64M", small_disk], check=True)
-    found = sweep(Run(small_disk), n=24)
+    found = sweep(Run(small_disk), n=12)
     pd.testing.assert_frame_equal(found.examples, whole.examples, check_exact=True)
     assert whole_files(small_disk) == whole_files(tmp_path / "whole")
     assert total(events(small_disk), "damaged") == 0

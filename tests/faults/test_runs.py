@@ -48,7 +48,7 @@ def asked_again(folder):
     return None
 
 
-@pytest.mark.parametrize("n", [40, pytest.param(250, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [16, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("files", [FINISHED, BEGUN], ids=["finished", "begun"])
 def test_a_damaged_run_is_refused_or_what_it_was(whole, files, n, tmp_path, record_property):
     (given, table), folder, found = whole, tmp_path / "damaged", Counter()
@@ -81,7 +81,7 @@ def test_a_result_without_tables_is_made_anew(whole):
     pd.testing.assert_frame_equal(asked_again(given), table, check_exact=True)
 
 
-@pytest.mark.parametrize("n", [10, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [6, pytest.param(60, marks=pytest.mark.slow)])
 def test_commands_on_damaged_runs(whole, n, tmp_path, monkeypatch, record_property):
     (given, _), folder, codes = whole, tmp_path / "damaged", Counter()
     monkeypatch.setenv("INTERP_RUNS", str(folder))

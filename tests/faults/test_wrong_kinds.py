@@ -73,6 +73,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_in_the_place_of_each_argument(name, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("interp.tasks.catalogue.REFERENCES", 40)
     call = CALLS[name]
     function, args, given = (call.func, call.args, call.keywords) if isinstance(call, partial) else (call, (), {})
     kinds = signature(function)

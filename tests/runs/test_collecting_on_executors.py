@@ -170,6 +170,7 @@ class TestProcesses:
         assert all(before < after for before, after in pairwise(told))
         assert len(told) == len(expected) - 2, "after each shard"
 
+    @pytest.mark.slow
     def test_numbers_without_a_name_in_numpy(self, out, tmp_path):
         options = {"dtype": "bfloat16", "rows": ROWS // 4}
         here = collected(tmp_path / "here", **options)
@@ -196,6 +197,7 @@ class TestProcesses:
         assert ROWS * len(kept(out)) > 200
         assert files_of(collected(out, executor=Processes(2), **MANY).folder) == expected
 
+    @pytest.mark.slow
     def test_killed_together_with_who_asked(self, out, expected):
         child = get_context("fork").Process(target=_killed_itself, args=(out,))
         child.start()
@@ -204,6 +206,7 @@ class TestProcesses:
         assert 0 < len(kept(out)) < len(expected) - 2
         assert files_of(collected(out, **MANY).folder) == expected
 
+    @pytest.mark.slow
     def test_an_error_is_told_as_here_and_what_is_complete_is_kept(self, out, tmp_path):
         """A token of the last passage alone has no finite embedding."""
         model, passages = random_model(d_vocab=41), random_passages(**MANY)

@@ -220,7 +220,7 @@ def _small(root, fresh=False):
     return sweep(Run(root, fresh=fresh), n=3)
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_before_every_operation_on_the_disk(tmp_path, step, monkeypatch):
     in_small_parts(monkeypatch)
     for number in range(0, 10**6, step):

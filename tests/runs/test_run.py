@@ -131,6 +131,7 @@ def test_processes_keep_the_same_bytes(tmp_path):
     assert events(tmp_path / "there")["finished", ""] == 1
 
 
+@pytest.mark.slow
 def test_processes_without_a_folder_measure_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.testing.assert_frame_equal(sweep(Run(None, Processes(2))).examples, sweep().examples, check_exact=True)

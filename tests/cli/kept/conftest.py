@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from giving_commands import ABLATE, in_a_process_of_its_own, interp
+from giving_commands import ABLATE, interp
 
 
 @pytest.fixture(autouse=True)
@@ -15,10 +15,16 @@ def calls():
 def kept(tmp_path_factory):
     """A folder of runs with one in it, the folder that it was asked in, and what was printed."""
     runs, asked_in = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("asked in")
-    done = in_a_process_of_its_own(*ABLATE, "--runs", runs, cwd=asked_in)
-    assert done.returncode == 0, done.stderr
+    done = interp(*ABLATE, "--runs", runs, cwd=asked_in)
+    assert done.exit_code == 0, done.stderr
     (folder,) = runs.iterdir()
     return folder, asked_in, json.loads(done.stdout)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Few references, for what is asked in this process alone."""
+    monkeypatch.setattr("interp.tasks.catalogue.REFERENCES", 40)
 
 
 @pytest.fixture

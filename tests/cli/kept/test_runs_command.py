@@ -125,7 +125,7 @@ def test_runs_are_removed_all_that_are_named_or_none(tmp_path, monkeypatch, fold
     assert "no runs in" in interp("runs", "ls").stdout
 
 
-def test_the_users_own_folder_that_cannot_be_made_keeps_nothing_and_says_so(monkeypatch, tmp_path):
+def test_the_users_own_folder_that_cannot_be_made_keeps_nothing_and_says_so(few, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("INTERP_RUNS", str(tmp_path / "file" / "runs"))
     done = interp(*ABLATE, cwd=tmp_path)

@@ -158,7 +158,7 @@ def test_attention_is_listed_found_exported_and_gone_on_with(tmp_path, monkeypat
     assert interp("runs", "verify").exit_code == 0
 
 
-def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
+def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(few, tmp_path):
     asked = (*(each for each in ABLATE if each != "--json"), "--fresh", "--runs", tmp_path / "old")
     assert interp(*asked, cwd=tmp_path).exit_code == 0
     (tmp_path / "old").rename(tmp_path / "new")
@@ -173,7 +173,7 @@ def test_a_folder_of_runs_that_was_moved_is_gone_on_with_there(tmp_path):
     assert events.count("begun") == len(list((folder / "parts").iterdir()))
 
 
-def test_a_command_that_asks_another_question_by_now(tmp_path):
+def test_a_command_that_asks_another_question_by_now(few, tmp_path):
     save_model(interp_model := load_model("default"), tmp_path / "model")
     asked = (*ABLATE, "--model", "./model", "--runs", tmp_path / "runs")
     assert interp(*asked, cwd=tmp_path).exit_code == 0
