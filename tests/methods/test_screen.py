@@ -137,12 +137,13 @@ def test_an_audit_of_all_others_gives_the_recall_itself(seed):
         assert (found.low, found.estimate, found.high) == (truth, truth, truth)
 
 
-def test_the_interval_covers_and_the_estimate_is_right_on_average():
+@pytest.mark.parametrize("n_draws", [40, pytest.param(150, marks=pytest.mark.slow)])
+def test_the_interval_covers_and_the_estimate_is_right_on_average(n_draws):
     covered, errors, truths, widths = [], [], [], []
     for number in range(8):
         effects, estimates = population(number, noise=[0.05, 0.5, 1.0, 3.0][number % 4])
         estimated = planted(estimates)
-        for seed in range(150):
+        for seed in range(n_draws):
             choice = choose(estimated, top=40, audit=60, seed=seed)
             size = np.abs(effects)
             found = recall(size[choice.top], size[choice.audit], 260)
