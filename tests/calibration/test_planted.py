@@ -1,6 +1,7 @@
 """What planted heads do, measured plainly: attention patterns and ablation by hooks."""
 
 import dataclasses
+from itertools import groupby
 
 import pytest
 import torch
@@ -37,13 +38,23 @@ def tasks():
     return {task.name: task for task in PLAN.tasks()}
 
 
+def by_length(task):
+    """Examples whose prompts go in one batch."""
+    order = sorted(task.examples, key=lambda each: len(each.prompt))
+    for _, group in groupby(order, key=lambda each: len(each.prompt)):
+        examples = list(group)
+        yield examples, torch.tensor([each.prompt for each in examples])
+
+
 def attention(model, task, layer, head):
     """To the related word, by example."""
-    found = []
-    for each in task.examples:
-        _, cache = model.run_with_cache(torch.tensor([each.prompt]), names_filter=f"blocks.{layer}.attn.hook_pattern")
-        pattern = cache[f"blocks.{layer}.attn.hook_pattern"][0, head]
-        found.append(float(pattern[each.query, list(each.related)].sum()))
+    found, name = [], f"blocks.{layer}.attn.hook_pattern"
+    for examples, prompts in by_length(task):
+        patterns = model.run_with_cache(prompts, names_filter=name)[1][name][:, head]
+        found += [
+            float(pattern[each.query, list(each.related)].sum())
+            for each, pattern in zip(examples, patterns, strict=True)
+        ]
     return torch.tensor(found)
 
 
@@ -60,9 +71,9 @@ def margins(model, task, without=()):
     hooks = [(f"blocks.{layer}.attn.hook_z", silence) for layer in {layer for layer, _ in without}]
     found = []
     with torch.inference_mode():
-        for each in task.examples:
-            logits = model.run_with_hooks(torch.tensor([each.prompt]), fwd_hooks=hooks)[0, -1]
-            found.append(float(logits[each.right[0]] - logits[each.wrong[0]]))
+        for examples, prompts in by_length(task):
+            rows = zip(examples, model.run_with_hooks(prompts, fwd_hooks=hooks)[:, -1], strict=True)
+            found += [float(logits[each.right[0]] - logits[each.wrong[0]]) for each, logits in rows]
     return torch.tensor(found)
 
 
@@ -93,10 +104,10 @@ def test_what_nobody_reads_is_not_missed(model, tasks, decoy):
 
 
 @pytest.mark.parametrize("other", [(1, 5), (2, 4)])
-def test_two_that_stand_in_hide_each_other(other):
+def test_two_that_stand_in_hide_each_other(other, tasks):
     twins = (Planted(1, 2, "stand-in", "agreement"), Planted(*other, "stand-in", "agreement"))
     plan = dataclasses.replace(PLAN, heads=(*twins, *HEADS[2:4]))
-    model, task = plan.model(), plan.tasks()[0]
+    model, task = plan.model(), tasks["agreement"]
     whole = margins(model, task).mean()
     for twin in twins:
         assert margins(model, task, [(twin.layer, twin.head)]).mean() > 0.9 * whole
@@ -134,7 +145,7 @@ def test_what_a_glancer_reads_of_the_related_word_turns_the_answer_by_so_many_mi
     for glance in (0.061, 0.115):
         minima = []
         for seed in (20, 21, 22):
-            plan = draw(seed, difficulty=Difficulty(glance=glance))
+            plan = draw(seed, difficulty=Difficulty(glance=glance, n=40))
             model, named = plan.model(), {task.name: task for task in plan.tasks()}
             for each in plan.heads:
                 if each.role == "glancer":
@@ -151,32 +162,32 @@ def test_the_other_route_is_used_and_looks_elsewhere():
     assert margins(model, task, [(0, 0)]).mean() < 0.9 * margins(model, task).mean()
 
 
-def test_an_amplifier_is_needed_and_looks_at_nothing_but_the_query():
+def test_an_amplifier_is_needed_and_looks_at_nothing_but_the_query(tasks):
     plan = dataclasses.replace(PLAN, heads=(*HEADS, Planted(2, 1, "amplifier", "agreement")))
-    model, task = plan.model(), plan.tasks()[0]
+    model, task = plan.model(), tasks["agreement"]
     assert attention(model, task, 2, 1).mean() < 0.01
     whole = margins(model, task).mean()
     assert 0.3 * whole < margins(model, task, [(2, 1)]).mean() < 0.85 * whole
     assert abs(margins(model, task, [(1, 2)]).mean()) < 0.05 * whole  # there is nothing to amplify
 
 
-def test_a_tracker_s_share_is_what_it_writes():
+def test_a_tracker_s_share_is_what_it_writes(tasks):
     half = [dataclasses.replace(HEADS[0], share=0.5), Planted(0, 0, "tracker", "agreement", 0.5)]
     plan = dataclasses.replace(PLAN, heads=tuple(half))
-    model, task = plan.model(), plan.tasks()[0]
+    model, task = plan.model(), tasks["agreement"]
     left = margins(model, task, [(1, 2)]).mean() / margins(model, task).mean()
     # LayerNorm makes up for some of it: 1 of norm 2.6 or so is written.
     assert 0.5 < left < 0.65
 
 
-def test_the_smallest_share_that_is_causal_costs_the_minimum():
+def test_the_smallest_share_that_is_causal_costs_the_minimum(tasks):
     """By the mean over the task's examples in its place, where half have the one value: 0, but for noise."""
     parts = [
         dataclasses.replace(HEADS[0], share=MINIMUM_SHARE),
         Planted(0, 0, "tracker", "agreement", 1 - MINIMUM_SHARE),
     ]
     plan = dataclasses.replace(PLAN, heads=tuple(parts))
-    model, task = plan.model(), plan.tasks()[0]
+    model, task = plan.model(), tasks["agreement"]
     left = margins(model, task, [(1, 2)]).mean() / margins(model, task).mean()
     assert 1 - left == pytest.approx(0.1, abs=0.015)
 

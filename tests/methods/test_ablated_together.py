@@ -111,7 +111,7 @@ OTHERS = (
 def test_a_planted_group_is_named_as_that_set_and_a_looker_is_not_of_it(places):
     group = tuple(Planted(*each, "stand-in", "agreement") for each in places)
     plan = Plan(Shape(3, 6), (*OTHERS, *group), Difficulty(), seed=0)
-    report = heads(plan.model(), plan.tasks(), seed=0)
+    report = heads(plan.model(), plan.tasks()[:1], seed=0)
     found = report.summary()[report.summary()["task"] == "agreement"].set_index(["layer", "head"])
     names = {f"{layer}.{head}" for layer, head in places}
     for layer, head in places:

@@ -5,6 +5,8 @@ import time
 from datetime import datetime
 
 import pytest
+import torch
+from noun_model import noun_model, noun_task
 
 import interp
 from interp.claims.rules import NOT_PROBED
@@ -13,25 +15,33 @@ from interp.runs.run import Run
 
 pytestmark = pytest.mark.unchecked
 
-TASKS = ("agreement", "induction")
+TASKS = (noun_task(), noun_task(name="others", feature=None))
+ASKED = {"probes": False, "max_group": 0}
 CLAIMS = """
 min_effect = 0.2
 
 [[claim]]
-head = "2.2"
-task = "agreement"
+head = "0.0"
+task = "nouns"
 verdict = "attends and causal"
 
 [[claim]]
 head = "0.1"
-task = "agreement"
+task = "nouns"
 verdict = "attends, not causal"
 """
 
 
 @pytest.fixture(scope="module")
 def model():
-    return interp.load_model()
+    """Its third head looks where the first does, and writes half of what that one writes."""
+    model = noun_model()
+    attention = model.blocks[0].attn
+    with torch.no_grad():
+        for weight in (attention.W_Q, attention.W_K, attention.W_V):
+            weight[2] = weight[0]
+        attention.W_O[2] = attention.W_O[0] / 2
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -43,23 +53,22 @@ def file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reports(model, file):
-    asked = {"n": 48, "probes": False, "max_group": 0}
-    whole = interp.heads(model, TASKS[:1], **asked, min_effect=0.2)
-    return whole, interp.heads(model, TASKS, **asked, claims=file)
+    whole = interp.heads(model, TASKS[:1], **ASKED, min_effect=0.2)
+    return whole, interp.heads(model, TASKS, **ASKED, claims=file)
 
 
 def row(report, name):
     layer, head = map(int, name.split("."))
     found = report.summary().set_index(["layer", "head", "task"])
-    return found.loc[layer, head, "agreement"]
+    return found.loc[layer, head, "nouns"]
 
 
 def test_only_what_is_declared_is_tested(reports):
     whole, declared = reports
     tested = declared.summary()[declared.summary()["effect_p_adjusted"].notna()]
     assert [(each.layer, each.head, each.task) for each in tested.itertuples()] == [
-        (0, 1, "agreement"),
-        (2, 2, "agreement"),
+        (0, 0, "nouns"),
+        (0, 1, "nouns"),
     ]
     assert whole.summary()["effect_p_adjusted"].notna().all()
     rest = declared.summary()[declared.summary()["excess_p_adjusted"].isna()]
@@ -68,7 +77,7 @@ def test_only_what_is_declared_is_tested(reports):
 
 def test_it_is_corrected_for_fewer_and_measured_alike(reports):
     whole, declared = reports
-    for name in ("2.2", "0.1"):
+    for name in ("0.0", "0.1"):
         assert row(whole, name)["effect"] == row(declared, name)["effect"]
     assert row(declared, "0.1")["excess_p_adjusted"] <= row(whole, "0.1")["excess_p_adjusted"]
 
@@ -83,7 +92,7 @@ def test_what_became_of_it_stands_in_the_provenance(reports):
 
 def test_another_file_about_the_same_heads_is_another_question_and_later_than_what_was_measured(model, tmp_path):
     """What was kept for one file is not told of the other; and a file written after measuring is found out."""
-    asked = {"n": 30, "probes": False, "max_group": 0, "run": tmp_path / "runs"}
+    asked = {**ASKED, "run": tmp_path / "runs"}
     first, second = tmp_path / "first.toml", tmp_path / "second.toml"
     first.write_text(CLAIMS, encoding="utf-8")
     os.utime(first, (time.time() - 60,) * 2)
@@ -104,25 +113,25 @@ def test_another_file_about_the_same_heads_is_another_question_and_later_than_wh
 
 
 def test_who_is_not_declared_and_what_was_not_probed_for_is_said(reports):
-    reasons = reports[1].summary().query("task == 'agreement' and verdict == 'undecided'")["reason"]
+    reasons = reports[1].summary().query("task == 'nouns' and verdict == 'undecided'")["reason"]
     assert reasons.str.contains("not declared, and so cannot be shown: ").any()
     assert not reasons.str.contains("chosen").any()
-    assert row(reports[1], "2.2")["reason"] == NOT_PROBED
+    assert row(reports[1], "0.0")["reason"] == NOT_PROBED
 
 
 def test_thresholds_of_the_file_hold(reports):
-    base = reports[1].tasks.set_index("task").loc["agreement", "base"]
-    assert row(reports[1], "2.2")["min_effect"] == pytest.approx(0.2 * base)
+    base = reports[1].tasks.set_index("task").loc["nouns", "base"]
+    assert row(reports[1], "0.0")["min_effect"] == pytest.approx(0.2 * base)
 
 
 def test_what_cannot_be_tested_is_refused_before_anything_is_measured(model, file, tmp_path):
     with pytest.raises(InputError, match="expected claims of tasks that are measured"):
-        interp.heads(model, ["ioi"], n=5, claims=file)
+        interp.heads(model, TASKS[1:], claims=file)
     with pytest.raises(InputError, match="max-T"):
-        interp.heads(model, TASKS, n=5, claims=file, correction="fdr")
+        interp.heads(model, TASKS, claims=file, correction="fdr")
     with pytest.raises(InputError, match="claims: expected no siblings beside it"):
-        interp.heads(model, TASKS, n=5, claims=file, siblings=[interp.load_model("sibling-1")])
+        interp.heads(model, TASKS, claims=file, siblings=[noun_model()])
     other = tmp_path / "claims.toml"
-    other.write_text(CLAIMS.replace('"2.2"', '"7.2"'), encoding="utf-8")
-    with pytest.raises(InputError, match=r"expected heads of the model \(0.0 to 2.3\), got 7.2"):
-        interp.heads(model, TASKS, n=5, claims=other)
+    other.write_text(CLAIMS.replace('"0.0"', '"7.2"'), encoding="utf-8")
+    with pytest.raises(InputError, match=r"expected heads of the model \(0.0 to 0.2\), got 7.2"):
+        interp.heads(model, TASKS, claims=other)

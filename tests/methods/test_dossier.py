@@ -40,6 +40,12 @@ def report():
     return heads(HandModel(), [varied_task()])
 
 
+@pytest.fixture(scope="module")
+def ours():
+    """Of the same model as one of ours, which shows its keys."""
+    return heads(hand_weights(), [varied_task()])
+
+
 def test_the_copying_head_is_found_and_the_idle_one_is_not(report):
     assert verdicts(report) == {(0, 0): "attends and causal", (0, 1): "none"}
     assert report.summary()["reason"].tolist() == [NO_EXCHANGE, ""]  # the model shows no keys
@@ -57,9 +63,9 @@ def test_columns_are_those_of_the_table(report):
     assert set(report.summary()["task"]) == set(report.tasks["task"])
 
 
-def test_a_head_whose_word_turns_the_answer_tracks():
-    """The same model as one of ours, which shows its keys; the task names no feature."""
-    found = heads(hand_weights(), [varied_task()]).summary().set_index("head")
+def test_a_head_whose_word_turns_the_answer_tracks(ours):
+    """The task names no feature."""
+    found = ours.summary().set_index("head")
     assert found["verdict"].to_dict() == {0: "tracks", 1: "none"}
     assert found["reason"].to_dict() == {0: FEW_TASKS, 1: ""}
     assert found["exchange_state"].to_dict() == {0: "drop", 1: "not testable"}
@@ -238,13 +244,12 @@ def test_few_clusters_are_warned_of_before_the_work(caplog):
     assert caplog.messages == told[0]
 
 
-def test_a_small_task_beside_another_changes_no_verdict():
-    alone = heads(HandModel(), [varied_task()])
+def test_a_small_task_beside_another_changes_no_verdict(report):
     beside = heads(HandModel(), [varied_task(), varied_task(n_clusters=4, name="small")])
-    assert verdicts(beside) == verdicts(alone)
+    assert verdicts(beside) == verdicts(report)
     assert set(verdicts(beside, "small").values()) == {"undecided"}
     for column in ("effect_p_adjusted", "mean_effect_p_adjusted", "excess_p_adjusted"):
-        np.testing.assert_array_equal(beside.summary()[column][:2], alone.summary()[column])
+        np.testing.assert_array_equal(beside.summary()[column][:2], report.summary()[column])
         assert beside.summary()[column][2:].isna().all()
 
 
@@ -310,20 +315,17 @@ def test_undecided_says_how_many_units_would_decide():
     assert found["n_to_decide"] > found["n_units"]
 
 
-def test_more_tasks_are_one_family():
-    alone = heads(HandModel(), [varied_task()])
-    tasks = [varied_task(name=name) for name in ("hand", "b", "c", "d")]
-    together = heads(HandModel(), tasks)
-    assert list(together.tasks["task"]) == ["hand", "b", "c", "d"]
-    assert len(together.summary()) == 8
-    np.testing.assert_allclose(together.summary()["effect"].iloc[:2], alone.summary()["effect"])
+def test_more_tasks_are_one_family(report):
+    together = heads(HandModel(), [varied_task(), varied_task(name="b")])
+    assert list(together.tasks["task"]) == ["hand", "b"]
+    assert len(together.summary()) == 4
+    np.testing.assert_allclose(together.summary()["effect"].iloc[:2], report.summary()["effect"])
 
 
-def test_every_head_is_ablated_by_resampling_and_by_a_mean():
-    found = heads(hand_weights(), [varied_task()])
-    task = found.provenance["tasks"][0]
+def test_every_head_is_ablated_by_resampling_and_by_a_mean(ours):
+    task = ours.provenance["tasks"][0]
     assert (task["replacement"], task["mean_replacement"]) == ("resample", "positional_mean")
-    assert set(found.summary()["mean_replacement"]) == set(found.tasks["mean_replacement"]) == {"positional_mean"}
+    assert set(ours.summary()["mean_replacement"]) == set(ours.tasks["mean_replacement"]) == {"positional_mean"}
     for name in ("audit", "audit_mean"):
         assert task[name]["tolerance"] > 0
 

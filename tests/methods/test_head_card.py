@@ -179,8 +179,8 @@ def test_one_copying_score_is_that_of_all():
     assert model.W_E[BY, BY] == 1
 
 
-def test_a_kind_that_the_task_cannot_provide_has_its_reason(task):
-    card = head_card(noun_model(), "0.0", [with_layout(task, "")], probes=False)
+def test_a_kind_that_the_task_cannot_provide_has_its_reason(task, report):
+    card = head_card(noun_model(), "0.0", [with_layout(task, "")], report)
     found = card.replacements.set_index("replacement")
     assert np.isnan(found.loc["positional_mean", "effect"])
     assert "has no layout" in found.loc["positional_mean", "reason"]
@@ -198,9 +198,9 @@ def test_what_a_foreign_model_cannot_show_is_left_out_with_the_reason():
     assert card.positions.set_index("position").loc["query", "normalised"] == pytest.approx(1)
 
 
-def test_without_counterfactuals_nothing_is_patched(task):
+def test_without_counterfactuals_nothing_is_patched(task, report):
     units = tuple(dataclasses.replace(unit, counterfactual=None) for unit in task.units)
-    card = head_card(noun_model(), "0.0", [dataclasses.replace(task, units=units)], probes=False)
+    card = head_card(noun_model(), "0.0", [dataclasses.replace(task, units=units)], report)
     assert set(card.left_out["part"]) == {"positions", "feeds", "readers"}
     assert card.left_out["reason"].str.contains(f"none of the (?:{MOST_COMPARED}|{4 * NOUNS}) units").all()
     assert len(card.replacements) == 5

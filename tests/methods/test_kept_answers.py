@@ -17,6 +17,7 @@ from planted_trees import FORMS, N_DOCUMENTS, trees
 from tiny_models import random_model
 
 import interp
+from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
 from interp.methods import dossier
@@ -44,8 +45,12 @@ def attended(run=None, **options):
     return attend(words(), list(trees()), ["dep"], run=run, **options)
 
 
+def nouns():
+    return noun_task(n_clusters=FEWEST_CLUSTERS)
+
+
 def judged(run=None, **options):
-    return heads(noun_model(), [noun_task()], probes=False, run=run, **options)
+    return heads(noun_model(), [nouns()], probes=False, run=run, **options)
 
 
 def sibling():
@@ -57,12 +62,13 @@ def sibling():
 
 
 def carded(run=None, **options):
-    return head_card(noun_model(), "0.0", [noun_task()], probes=False, run=run, **options)
+    how = {"probes": False, "max_units": 4, **options}
+    return head_card(noun_model(), "0.0", [nouns()], run=run, **how)
 
 
 def probed(run=None, **options):
-    how = {"description_lengths": False, **options}
-    return probe(noun_model(), noun_task(), "number", **how, run=run)
+    how = {"description_lengths": False, "penalties": [0.1], "cv": 2, **options}
+    return probe(noun_model(), nouns(), "number", **how, run=run)
 
 
 ALL = pytest.mark.parametrize("asked", [attended, judged, carded, probed])
@@ -174,17 +180,18 @@ def test_the_same_question_is_the_same_run(asked, tmp_path, asked_once, deaf):
     assert run_begun(asked, tmp_path) == before
 
 
-def test_cards_of_a_report_are_found(tmp_path, deaf):
-    tasks, report, other_report = [noun_task()], judged(tmp_path), judged(tmp_path, seed=1)
-    plain, first = (head_cards(noun_model(), tasks, report, run=run) for run in (None, tmp_path))
+def test_cards_of_a_report_are_found(tmp_path, asked_once, deaf):
+    tasks, report = [nouns()], asked_once(judged)[1]
+    other_report = dataclasses.replace(report, provenance={**report.provenance, "seed": 1})
+    plain, first = (head_cards(noun_model(), tasks, report, max_units=4, run=run) for run in (None, tmp_path))
     assert [each.name for each in plain] == [each.name for each in first] != []
     deaf()
-    found = head_cards(noun_model(), tasks, report, run=tmp_path)
+    found = head_cards(noun_model(), tasks, report, max_units=4, run=tmp_path)
     for one, other in zip(plain, found, strict=True):
         pd.testing.assert_frame_equal(one.positions, other.positions, check_exact=True, check_dtype=False)
         pd.testing.assert_frame_equal(one.feeds, other.feeds, check_exact=True, check_dtype=False)
     with pytest.raises(AssertionError, match="the model was run"):
-        head_cards(noun_model(), tasks, other_report, run=tmp_path)
+        head_cards(noun_model(), tasks, other_report, max_units=4, run=tmp_path)
 
 
 @pytest.fixture
@@ -225,7 +232,7 @@ def test_a_report_is_known_by_its_options_as_well(tmp_path, asked_once, deaf):
     deaf()
 
     def card_of(folder, report):
-        return head_card(noun_model(), "0.0", [noun_task()], report, run=folder)
+        return head_card(noun_model(), "0.0", [nouns()], report, run=folder)
 
     first, again, others = (
         run_begun(card_of, tmp_path / name, report=each)
@@ -234,15 +241,17 @@ def test_a_report_is_known_by_its_options_as_well(tmp_path, asked_once, deaf):
     assert first == again != others
 
 
-def test_memory_that_ran_out_is_no_answer(tmp_path, monkeypatch):
+def test_memory_that_ran_out_is_no_answer(tmp_path, asked_once, monkeypatch):
+    report = asked_once(judged)[0]
+
     def full(*_args, **_options):
         raise NoRoomError("out of memory")
 
     monkeypatch.setattr("interp.methods.card_patching.positions", full)
     with pytest.raises(NoRoomError):
-        carded(tmp_path)
+        carded(tmp_path, report=report)
     monkeypatch.undo()
-    assert "positions" not in set(carded(tmp_path).left_out["part"])
+    assert "positions" not in set(carded(tmp_path, report=report).left_out["part"])
 
 
 class TestAttention:

@@ -185,7 +185,7 @@ def test_labels_of_one_s_own(model, agreement):
 
 @pytest.mark.parametrize("kind", ["ridge", "lda", "mlp"])
 def test_other_kinds_of_probe_read_it_too(model, agreement, kind):
-    found = interp.probe(model, agreement, "number", heads=[(2, 2)], kind=kind, cv=3).cells.iloc[0]
+    found = interp.probe(model, agreement, "number", heads=[(2, 2)], kind=kind, penalties=(1e-2,), cv=3).cells.iloc[0]
     assert found["score"] > 0.9
     assert np.isnan(found["bits"]) == (kind == "ridge")
 

@@ -30,6 +30,11 @@ def report():
         return heads(noun_model(), [noun_task(), noun_task(name="without a feature", feature=None)])
 
 
+@pytest.fixture(scope="module")
+def alone():
+    return probe(noun_model(), noun_task(), "number").summary()
+
+
 def test_each_head_gets_its_verdict(report):
     found = report.summary().query("task == 'nouns'").set_index("head")
     assert found["verdict"].tolist() == ["tracks", "encodes, unused", "none"]
@@ -60,8 +65,7 @@ def test_without_probes_the_other_kinds_decide(report):
     np.testing.assert_allclose(found["effect"], there["effect"])
 
 
-def test_the_numbers_are_the_probes_own(report):
-    alone = probe(noun_model(), noun_task(), "number").summary()
+def test_the_numbers_are_the_probes_own(report, alone):
     found = report.summary().query("task == 'nouns'").reset_index()
     for ours, theirs in {"probe": "score", "probe_control": "control", "probe_excess_low": "excess_low"}.items():
         np.testing.assert_array_equal(found[ours], alone[theirs])
@@ -69,11 +73,10 @@ def test_the_numbers_are_the_probes_own(report):
     np.testing.assert_array_equal(found["probe_excess_p_adjusted"], alone["p_adjusted"])  # one task is probed
 
 
-def test_tasks_that_are_probed_are_corrected_for():
+def test_tasks_that_are_probed_are_corrected_for(alone):
     one = gather(noun_model(), noun_task(), HeadsOptions())
     both = [one, dataclasses.replace(one, task=noun_task(name="b"))]
     found, fdr = (with_tests(both, None, HeadsOptions(correction=each)) for each in ("max-T", "fdr"))
-    alone = probe(noun_model(), noun_task(), "number").summary()
     for name in ("p_adjusted", "p_absent"):
         np.testing.assert_allclose(found[f"probe_excess_{name}"], np.minimum(1, 2 * np.tile(alone[name], 2)))
     assert (fdr["probe_excess_p_adjusted"] >= fdr["probe_excess_p"]).all()
@@ -139,8 +142,9 @@ def test_an_interrupted_probe_is_no_evidence():
 
 
 def test_progress_runs_evenly_to_the_end():
-    seen = []
-    heads(noun_model(), [noun_task(), noun_task(name="b", feature=None)], progress=lambda *step: seen.append(step))
+    seen, few = [], {"n_clusters": FEWEST_CLUSTERS}
+    tasks = [noun_task(**few), noun_task(name="b", feature=None, **few)]
+    heads(noun_model(), tasks, progress=lambda *step: seen.append(step))
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1]
     assert len({total for _, total in seen}) == 1

@@ -1,7 +1,8 @@
 """What torch is told around a call changes nothing that is measured, trained or loaded."""
 
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -42,8 +43,11 @@ def everything_set():
         torch.set_default_device(None)
 
 
-def task_of(model, name="agreement", n=8):
-    return interp.load_task(name, n=n, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
+@cache
+def task_of(n=8):
+    model = interp.load_model()
+    task = interp.load_task("agreement", n=n, tokenizer=model.tokenizer, n_ctx=model.cfg.n_ctx)
+    return replace(task, references=tuple(each[:32] for each in task.references))
 
 
 def corpus():
@@ -66,7 +70,7 @@ def attributed(model):
 
 def probed(kind):
     options = {"heads": [(2, 2)], "penalties": [0.1], "cv": 2, "kind": kind, "description_lengths": False}
-    return lambda model: interp.probe(model, task_of(model, n=40), "number", **options)
+    return lambda model: interp.probe(model, task_of(n=40), "number", **options)
 
 
 def structural(_model):
@@ -82,14 +86,14 @@ def tuned(model):
 
 
 MEASURED = {
-    "ablate": lambda model: interp.ablate(model, task_of(model), heads=[(2, 2), (0, 0)]),
-    "probe": lambda model: interp.probe(model, task_of(model, n=40), "number", heads=[(2, 2)], penalties=[0.1], cv=2),
+    "ablate": lambda model: interp.ablate(model, task_of(), heads=[(2, 2), (0, 0)]),
+    "probe": lambda model: interp.probe(model, task_of(n=40), "number", heads=[(2, 2)], penalties=[0.1], cv=2),
     "LDA": probed("lda"),
     "ridge": probed("ridge"),
     "MLP": probed("mlp"),
     "attend": lambda model: interp.attend(model, corpus(), ["subject"]),
-    "attribute": lambda model: attribute(model, task_of(model), by=("layer",)),
-    "erase": lambda model: erase(model, task_of(model, n=4), "number", heads=[(2, 2)], methods=["leace"]),
+    "attribute": lambda model: attribute(model, task_of(), by=("layer",)),
+    "erase": lambda model: erase(model, task_of(n=4), "number", heads=[(2, 2)], methods=["leace"]),
     "function_heads": lambda model: function_heads(model, n_rows=4),
     "generate": lambda model: model.generate(TEXTS, 5),
     "generate of ids": lambda model: model.generate(torch.tensor(ROWS, device="cpu"), 5, temperature=1.0),
