@@ -86,6 +86,7 @@ def tuned(model):
 
 
 MEASURED = {
+    "load_task": lambda model: interp.load_task("agreement", n=4, tokenizer=model.tokenizer).units,
     "ablate": lambda model: interp.ablate(model, task_of(), heads=[(2, 2), (0, 0)]),
     "probe": lambda model: interp.probe(model, task_of(n=40), "number", heads=[(2, 2)], penalties=[0.1], cv=2),
     "LDA": probed("lda"),
