@@ -18,7 +18,7 @@ jaxtyping.install_import_hook(
         for path in sorted((ROOT / folder).rglob("*.py"))
         if SHAPES.search(path.read_text())
     ],
-    "beartype.beartype",
+    "as_users_call.checked",
 )
 
 import pytest  # noqa: E402
