@@ -26,12 +26,11 @@ import torch  # noqa: E402
 
 STRICT = os.environ.get("INTERP_STRICT") == "1"
 FIRST = (
-    "test_ablated_together.py",
-    "test_default_model.py",
-    "test_books_model.py",
-    "test_readme.py",
-    "test_ray.py",
-    "test_representation.py",
+    "test_advice_typed.py",
+    "test_house.py",
+    "test_notebooks.py",
+    "test_results_show_themselves.py",
+    "test_workers.py",
 )
 """Files that take long and would come late: begun first, so that no worker is left alone with one at the end."""
 

@@ -85,6 +85,7 @@ def test_a_store_of_every_word(collect, tmp_path):
     torch.testing.assert_close(store.read(Site("z", 2), rows=[1])[0], cache["blocks.2.attn.hook_z"][0, keys])
 
 
+@pytest.mark.slow
 def test_several_processes_write_the_same_bytes(collect, run, monkeypatch, tmp_path, data):
     monkeypatch.setattr("interp.runs.collecting.MOST_ROWS", 50)
     assert json.loads(collect("--site", "z", "--json").stdout)["shards"] == 8

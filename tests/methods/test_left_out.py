@@ -141,7 +141,10 @@ def test_every_checkpoint_leaves_out_the_same(tmp_path):
     assert found.last.provenance["left_out"] == {"reflexive": REASON}
 
 
-@pytest.mark.parametrize("command", [["heads", "--no-cards", "--no-probes"], ["head", "0.0", "--no-probes"]])
+HEAD = pytest.param(["head", "0.0", "--no-probes"], marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("command", [["heads", "--no-cards", "--no-probes"], HEAD])
 def test_the_command_line_says_what_is_left_of_each_task_before_it_begins_and_in_its_json(command, tmp_path):
     save_model(model(), tmp_path / "model")
     options = ["--task", "reflexive", "--task", "agreement", "--n", "20", "--model", str(tmp_path / "model")]

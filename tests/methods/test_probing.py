@@ -183,7 +183,7 @@ def test_labels_of_one_s_own(model, agreement):
         interp.probe(model, agreement, "parity", labels=["a", "b", "a"])
 
 
-@pytest.mark.parametrize("kind", ["ridge", "lda", "mlp"])
+@pytest.mark.parametrize("kind", ["ridge", "lda", pytest.param("mlp", marks=pytest.mark.slow)])
 def test_other_kinds_of_probe_read_it_too(model, agreement, kind):
     found = interp.probe(model, agreement, "number", heads=[(2, 2)], kind=kind, penalties=(1e-2,), cv=3).cells.iloc[0]
     assert found["score"] > 0.9

@@ -102,7 +102,10 @@ def test_what_is_kept_is_found_again_and_told_from_other_words(tmp_path):
     assert len(list(tmp_path.glob("*"))) > n_kept
 
 
-@pytest.mark.parametrize(("name", "head"), [("agreement", (2, 2)), ("ioi", (2, 1)), ("coreference", (2, 2))])
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("agreement", (2, 2)), ("ioi", (2, 1)), pytest.param("coreference", (2, 2), marks=pytest.mark.slow)],
+)
 def test_in_the_embedded_model_one_head_turns_the_answer(name, head):
     model = load_model()
     result = exchange_word(model, load_task(name, tokenizer=model.tokenizer, n=40), heads=[head, (0, 1)])
