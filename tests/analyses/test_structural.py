@@ -135,15 +135,8 @@ def test_vectors_that_know_nothing_are_worth_chance(probe):
         assert abs(summary["depth_spearman"]) < 0.07
 
 
-@pytest.mark.parametrize(
-    ("truth", "dtype"),
-    [
-        (tree_distances, np.float32),
-        (tree_depths, np.float64),
-        pytest.param(tree_distances, np.float64, marks=pytest.mark.slow),
-        pytest.param(tree_depths, np.float32, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("truth", [tree_distances, tree_depths])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_no_probe_depends_on_the_others(truth, dtype):
     """They differ in what they read and in rank, and stop at different times."""
     sentences = trees(30, 0)
