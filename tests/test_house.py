@@ -178,19 +178,18 @@ def test_table_of_contents_is_short_and_complete():
         interp.nonsense  # noqa: B018
 
 
-def test_importing_the_package_imports_no_torch():
-    code = "import interp, sys; sys.exit(bool({'torch', 'transformers', 'pandas'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_figures_are_reached_by_name_and_need_no_torch():
-    code = "import interp, sys; interp.plots.sweep; sys.exit('torch' in sys.modules or 'plots' not in dir(interp))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_the_command_line_asks_for_help_without_torch():
-    code = "import interp.cli, sys; sys.exit(bool({'torch', 'transformers', 'pandas'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import interp", "torch transformers pandas"),
+        ("import interp; assert interp.plots.sweep and 'plots' in dir(interp)", "torch"),
+        ("import interp.cli", "torch transformers pandas"),
+        ("import interp; interp.load_model()", "transformers.modeling_utils torch._dynamo sympy matplotlib sklearn"),
+    ],
+)
+def test_what_takes_long_is_imported_where_it_is_needed(code, heavy):
+    code = f"{code}; import sys; sys.exit(str({set(heavy.split())} & set(sys.modules) or 0))"
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).stderr == b"0\n"
 
 
 def test_a_folder_of_the_same_name_does_not_hide_the_package(tmp_path):

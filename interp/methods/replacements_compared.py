@@ -36,7 +36,7 @@ from interp.tasks.task import Task
 
 REPLACEMENTS: tuple[ReplacementName, ...] = get_args(ReplacementName)
 RESAMPLES = 500
-FEW = 64  # cells, all pairs of which fit into a few megabytes for every draw
+FEW = 64  # cells, of which all pairs of all draws fit into 16 MB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
