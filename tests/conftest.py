@@ -25,13 +25,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 
 STRICT = os.environ.get("INTERP_STRICT") == "1"
-FIRST = (
-    "test_advice_typed.py",
-    "test_house.py",
-    "test_notebooks.py",
-    "test_results_show_themselves.py",
-    "test_workers.py",
-)
+FIRST = {"test_advice_typed", "test_house", "test_notebooks", "test_results_show_themselves", "test_workers"}
 """Files that take long and would come late: begun first, so that no worker is left alone with one at the end."""
 
 
@@ -112,10 +106,10 @@ def browser(chromium):
 
 def pytest_collection_modifyitems(items):
     """Files are dealt out in the order of their tests."""
-    items.sort(key=lambda item: item.path.name not in FIRST)
+    items.sort(key=lambda item: item.path.stem not in FIRST)
     if not torch.cuda.is_available():
         for item in items:
-            if "gpu" in item.keywords:
+            if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
 
 

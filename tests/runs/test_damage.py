@@ -13,7 +13,7 @@ from stores import files_of, flipped
 from interp.errors import InputError, LoadError, OutputError
 from interp.runs.catalogue import runs_in
 from interp.runs.files import signed
-from interp.runs.key import Record
+from interp.runs.key import Record, Result
 from interp.runs.run import Run
 from interp.runs.run_folder import RunFolder
 
@@ -194,3 +194,11 @@ class TestLog:
         (known,) = runs_in(tmp_path)
         assert known.begun.timestamp() == 0
         assert known.n_planned is None
+
+
+@pytest.mark.parametrize(("depth", "read"), [(9, True), (480, False)])
+def test_nesting_that_is_deeper_than_what_can_be_written_again_is_damage(tmp_path, depth, read):
+    content = {"format": Result.format, "version": Result.version, "key": "0" * 64}
+    facts = {"answers": [], "deep": json.loads("[" * depth + "]" * depth)}
+    (tmp_path / "result.json").write_text(signed({**content, "facts": facts, "tables": {}, "parts": []}))
+    assert (Result.intact(tmp_path / "result.json") is not None) == read
