@@ -64,6 +64,7 @@ def test_a_file_that_says_something_else_is_refused(tmp_path, text, said):
 
 
 @pytest.mark.parametrize("path", [5, "a\0b", "~nobody-of-that-name/claims.toml"])
+@pytest.mark.unchecked
 def test_what_is_no_path_is_refused(path):
     with pytest.raises(InputError, match="expected a TOML file that can be read"):
         read_claims(path)
