@@ -12,7 +12,9 @@ def checked(function):
     if "<locals>" not in function.__qualname__:
         return beartype(function)
     key = (function.__module__, function.__qualname__, function.__code__.co_varnames, str(function.__annotations__))
-    return _MADE[key] if key in _MADE else _MADE.setdefault(key, beartype(function))
+    if key not in _MADE:
+        _MADE[key] = beartype(function)
+    return _MADE[key]
 
 
 def unchecked(function):

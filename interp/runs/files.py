@@ -147,7 +147,7 @@ class Signed:
             found: Self = from_json(cls, {each.name: content.get(each.name) for each in fields(cls)})
             if found.fits() and found.text() == text:
                 return found
-        except (TypeError, InputError, RecursionError):  # or what is named is unknown
+        except (TypeError, InputError, RecursionError):  # an unknown name, or nested too deeply to be written again
             pass
         raise wrong
 

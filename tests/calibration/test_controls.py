@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from test_planted import margins as planted_margins
 
 from interp.calibration import controls
 from interp.calibration.controls import (
@@ -32,14 +33,7 @@ def plain():
 
 
 def margins(model, task):
-    """In no order: prompts of one length are one batch."""
-    found = []
-    with torch.inference_mode():
-        for n in {len(each.prompt) for each in task.examples}:
-            examples = [each for each in task.examples if len(each.prompt) == n]
-            rows = zip(examples, model(torch.tensor([each.prompt for each in examples]))[:, -1], strict=True)
-            found += [float(row[each.right[0]] - row[each.wrong[0]]) for each, row in rows]
-    return np.array(found)
+    return planted_margins(model, task).numpy()
 
 
 @cache

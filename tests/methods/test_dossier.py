@@ -316,9 +316,9 @@ def test_undecided_says_how_many_units_would_decide():
 
 
 def test_more_tasks_are_one_family(report):
-    together = heads(HandModel(), [varied_task(), varied_task(name="b")])
-    assert list(together.tasks["task"]) == ["hand", "b"]
-    assert len(together.summary()) == 4
+    together = heads(HandModel(), [varied_task(name=name) for name in ("hand", "b", "c", "d")])
+    assert list(together.tasks["task"]) == ["hand", "b", "c", "d"]
+    assert len(together.summary()) == 8
     np.testing.assert_allclose(together.summary()["effect"].iloc[:2], report.summary()["effect"])
 
 

@@ -48,14 +48,14 @@ def test_the_head_stays_in_sight_when_a_table_scrolls(kept_page):
     page = kept_page(390)
     for table in (".sortable", ".heat"):
         box = page.locator(".scroll", has=page.locator(table)).first
-        box.evaluate("each => { each.scrollLeft = 150; }")
-        assert box.evaluate("each => each.scrollLeft") == 150
+        box.evaluate("each => { each.scrollLeft = 200; }")
+        assert box.evaluate("each => each.scrollLeft") == 200
         left = "each => each.querySelector('tbody th').getBoundingClientRect().left - each.getBoundingClientRect().left"
         assert abs(box.evaluate(left)) < 1
 
 
 def test_long_hashes_wrap(kept_page):
-    page = kept_page(390)
+    page = kept_page(360)
     page.locator("summary", has_text="Provenance").click()
     cell = page.locator(".provenance td", has_text="0123456789abcdef").first
     assert cell.evaluate("each => each.getBoundingClientRect().right <= innerWidth")

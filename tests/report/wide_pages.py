@@ -19,8 +19,8 @@ def _source(result, command):
 
 
 def _heads():
-    """Wider than any telephone: 25 heads a layer as in GPT-2 XL, and a task named by a path."""
-    return as_page(page_of(synthetic_report(n_layers=2, n_heads=25)))
+    """Wider than any telephone: 12 heads a layer, and a task named by a path."""
+    return as_page(page_of(synthetic_report(n_layers=4, n_heads=12)))
 
 
 def _sweep():

@@ -88,7 +88,7 @@ def require_ours(given: object, what: str) -> None:
 
 def _advice(given: object) -> str:
     """Where a model comes from: of a ``transformers`` module, its weights can be read, whatever wraps it."""
-    from transformers import PreTrainedModel  # which takes a second, and no command else needs it
+    from transformers import PreTrainedModel  # this takes a second, and only a refusal needs it
 
     module = module_within(given) if isinstance(given, nn.Module) else None
     if isinstance(module, PreTrainedModel):
