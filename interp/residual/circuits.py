@@ -16,8 +16,8 @@ has the rows of some tokens, and norms, singular values and eigenvalues need the
 
 Circuits leave out positions, embedded or within attention (with rotary positions or ALiBi, query and key are at the
 same place); what earlier layers write; the scales of the last norm and of a norm of what is written, held at 1, so that
-an OV circuit's logits are known up to a positive factor; and what a head writes whatever it attends to, by the biases of
-its norm and of its values.
+an OV circuit's logits are known up to a positive factor; and what a head writes whatever it attends to, by the biases
+of its norm and of its values.
 
 Elhage et al. (2021), "A mathematical framework for transformer circuits".
 
