@@ -32,8 +32,11 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading import tensors
-from interp.model.loading.foreign import ForeignConfig, Layout, is_tied
-from interp.model.loading.huggingface import GPT2, GPT_BIASES, MASKS
+from interp.model.loading.family_configs import GPT_BIASES
+from interp.model.loading.family_tensors import GPT2
+from interp.model.loading.foreign import ForeignConfig
+from interp.model.loading.huggingface import GPT_BUFFERS
+from interp.model.loading.layout import Layout, is_tied
 from interp.model.loading.tensors import Checkpoint
 from interp.model.loading.tokenizer import load_tokenizer, tokenizer_beside
 
@@ -155,7 +158,7 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any]) -> Checkpoint:
     )
     state = tensors.file_state(content["model"], path)
     config = replace(config, tied=is_tied(state, NANOGPT.embed, NANOGPT.unembed))
-    return Checkpoint(str(path), "nanoGPT", config, lambda: state, NANOGPT.weights, left_out=MASKS)
+    return Checkpoint(str(path), "nanoGPT", config, lambda: state, NANOGPT.weights, left_out=GPT_BUFFERS)
 
 
 def _gpt_config(fields: ForeignConfig, **chosen: Any) -> TransformerConfig:

@@ -65,7 +65,7 @@ SCRIPT = """if True:
         while not done.wait(0.0005):
             peak = max(peak, held())
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     model = load_model(sys.argv[1], dtype=sys.argv[2])
     done.set()
