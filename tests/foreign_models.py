@@ -171,12 +171,17 @@ VARIANTS = {
     },
 }
 CASES = [(family, name) for family, variants in VARIANTS.items() for name in variants]
-NOT_ROTARY = ("gpt1", "bert", "opt", "bloom", "gpt_neo")
+PLAIN = {"experts_implementation": "eager"}
+"""What computes in 64 bits, too."""
+WITHOUT_CASTS = ("gpt1", "bert", "llama", "mistral", "qwen2", "neox")
+"""Which compute in 64 bits once ``remove_casts`` has been called; others round a softmax, a norm or an angle."""
+FROM_ZERO = ("gemma", "gemma2", "gemma3")
+"""Whose norms multiply by 1 more than their weights."""
 
 
 def random_foreign(family, *, seed=0, dtype=torch.float64, **fields):
     kind = MODEL_TYPES.get(family, family)
-    config = AutoConfig.for_model(kind, **{**DEFAULTS[family], **fields}, attn_implementation="eager")
+    config = AutoConfig.for_model(kind, **{**DEFAULTS[family], **fields}, **PLAIN)
     made = BertForMaskedLM(config) if kind == "bert" else AutoModelForCausalLM.from_config(config)
     module = draw(made.double().eval(), seed)
     with torch.no_grad():

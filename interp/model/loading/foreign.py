@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
 from interp.errors import ConfigError, LoadError, shown
 from interp.model.config import LARGEST, Activation, TransformerConfig, require_count
 from interp.model.loading.tensors import UNQUANTISED
@@ -31,8 +28,8 @@ STRETCHED = ("linear", "llama3", "yarn", "longrope", "dynamic")
 was trained with, and are read for prompts of that length."""
 
 
-OLDER = {"hidden_size": ("n_embed", "n_embd"), "num_hidden_layers": ("n_layer",), "num_attention_heads": ("n_head",)}
-"""Spellings of BLOOM's and Falcon's first configs."""
+OLDER = {("bloom", "hidden_size"): "n_embed", ("falcon", "hidden_size"): "n_embed"}
+"""Spellings of first configs, by model type and field."""
 
 
 class ForeignConfig:
@@ -60,18 +57,24 @@ class ForeignConfig:
 
     def _spelled(self, name: str) -> str:
         """What this config calls the field that most of Hugging Face's call `name`."""
-        if name in self.fields or not isinstance(self.fields.get("model_type"), str):
+        if name in self.fields or "model_type" not in self.fields:
             return name
-        kinds: Any = CONFIG_MAPPING
-        kind = self.fields["model_type"]
-        other = kinds[kind].attribute_map.get(name, name) if kind in kinds else name
-        return next((each for each in (other, *OLDER.get(name, ())) if each in self.fields), name)
+        others = (self._theirs.attribute_map.get(name), OLDER.get((self.fields["model_type"], name)))
+        return next((each for each in others if each is not None and each in self.fields), name)
+
+    @cached_property
+    def _theirs(self) -> Any:
+        """The class of ``transformers`` that reads such configs."""
+        # importing it takes a second, and nothing that comes with this package needs it
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+        return CONFIG_MAPPING[self.fields["model_type"]]
 
     @cached_property
     def filled(self) -> Any:
         """The config as ``transformers`` reads it, with its defaults."""
         try:
-            return CONFIG_MAPPING[self.fields["model_type"]].from_dict(dict(self.fields))
+            return self._theirs.from_dict(dict(self.fields))
         except Exception as error:  # whatever its classes make of other kinds of values
             raise LoadError(f"{self.source}: transformers does not read this config ({error})") from error
 
@@ -86,7 +89,7 @@ class ForeignConfig:
 
     def default(self, name: str) -> Any:
         """What ``transformers``' class takes where a config does not name the field."""
-        return getattr(CONFIG_MAPPING[self.fields["model_type"]](), name, None)
+        return getattr(self._theirs, name, None)
 
     def require(self, **supported: Any) -> None:
         """Refuse fields that ask for something else than what is supported; a field that is not there does not."""
@@ -160,6 +163,8 @@ class ForeignConfig:
 
     def _stretched(self, name: str, how: str, kind: str | None) -> dict[str, Any]:
         """Our fields of stretched rotary positions, as ``transformers`` computes them."""
+        from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
         try:
             all_of_them = self.filled.rope_parameters
             parameters = all_of_them if kind is None else all_of_them[kind]
@@ -183,6 +188,8 @@ class ForeignConfig:
             require_count("sliding_window", 1 if given is None else given)
         except ConfigError:
             raise self.refusal("sliding_window", given, "a whole number of tokens, or null") from None
+        if not hasattr(self._theirs, "sliding_window"):
+            return {}
         window, kinds = (getattr(self.filled, name, None) for name in ("sliding_window", "layer_types"))
         other = next((each for each in kinds or () if each not in ("full_attention", "sliding_attention")), None)
         if other is not None:

@@ -131,15 +131,15 @@ FAMILIES = {
 
 
 def family_of(fields: Mapping[str, Any], source: str) -> Family:
-    """The family that a config names; one that is not known here raises, and the nearest one is named."""
+    """The family that a config names; one that is not known here raises."""
     kind = fields.get("model_type") or fields.get("architecture")
     if isinstance(kind, str) and kind in FAMILIES:
         return FAMILIES[kind]
-    known = ", ".join(FAMILIES)
+    listed = "interp model families lists those that are"
     if not kind:
-        raise LoadError(f"{source}: its config.json names no model_type; expected one of {known}")
-    nearest = get_close_matches(shown(kind), [*FAMILIES, ARCHITECTURE], n=1, cutoff=0)[0]
+        raise LoadError(f"{source}: its config.json names no model_type, so nobody knows its architecture; {listed}")
+    nearest = get_close_matches(shown(kind), [*FAMILIES, ARCHITECTURE], n=1)
     raise LoadError(
-        f"{source}: architecture {shown(kind)} is not known here; the nearest that is, is {nearest!r} (of {known}); "
-        "load_model('bridge:NAME') takes what TransformerLens knows, by its name on the hub"
+        f"{source}: architecture {shown(kind)} is not known here{f'; did you mean {nearest[0]!r}' if nearest else ''}; "
+        f"{listed}; load_model('bridge:NAME') takes what TransformerLens knows, by its name on the hub"
     )

@@ -84,8 +84,8 @@ class Layout:
     embed: str  # the token embedding ``[d_vocab d_model]``
     unembed: str  # the unembedding ``[d_vocab d_model]``, where it is another
     blocks: str  # what stands before a block's number
-    # the norm of attention, that of the MLP (several names, none of them there: the same one), and the last one.
-    # None where none has weights
+    # the norm of attention, that of the MLP (where a parallel block has none of several names, the same one), and the
+    # last one. None where none has weights
     ln1: Names | None
     qkv: str | tuple[str, ...]  # queries, keys and values: each by a layer of its own, or all by one
     o: str  # what the heads write
@@ -137,7 +137,7 @@ class Layout:
         if config.norm_position != "reordered":
             first = list(self._norm(take, block, self.ln1, "ln1", config))
             yield from first
-            if isinstance(self.ln2, tuple) and _present(take, block, self.ln2, ".weight") is None:
+            if config.parallel and isinstance(self.ln2, tuple) and _present(take, block, self.ln2, ".weight") is None:
                 yield from ((name.replace("ln1", "ln2"), each) for name, each in first)
             else:
                 yield from self._norm(take, block, self.ln2, "ln2", config)
@@ -152,7 +152,7 @@ class Layout:
             yield "attn.sinks", take(block + self.sinks, config.n_heads)
         yield from self._heads(take, block, config)
         if config.n_experts:
-            found = next((each for each in self.experts if each.is_in(take, block)), self.experts[0])
+            found = next((each for each in self.experts if each.is_in(take, block)), self.experts[-1])
             yield from ((f"mlp.{name}", each) for name, each in found.weights(take, block, config))
         else:
             yield from self._mlp(take, block, config)

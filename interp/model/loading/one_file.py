@@ -204,7 +204,9 @@ def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], layout
         n_layer, n_head, n_embd = MINGPT_SIZES[kind]
         if (n_layer, n_embd) == (found["n_layer"], found.get("n_embd")):
             found["n_head"] = n_head  # heads leave no trace in the shapes
-    return found | {name: value for name, value in described.items() if value is not None}
+    # model_type is minGPT's own name of a size there
+    kept = {name: value for name, value in described.items() if value is not None and name != "model_type"}
+    return found | kept
 
 
 def llama2c_checkpoint(path: Path, content: Mapping[str, Any]) -> Checkpoint:
