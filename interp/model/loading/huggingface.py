@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
+import pandas as pd
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -38,6 +39,7 @@ class Family:
     """How checkpoints of one ``model_type`` are read."""
 
     name: str  # what people call it
+    about: str  # what its models have that GPT-2's and Llama's have not
     config: Callable[[ForeignConfig], TransformerConfig]  # makes our config of its own
     layout: Layout  # where its weights are
     vocabulary: Vocabulary  # what its tokenizer's older files are, and what its ends are called
@@ -99,35 +101,133 @@ def bert_head(take: Taker, config: TransformerConfig) -> Parameters:
 
 
 FAMILIES = {
-    "gpt2": Family("GPT-2", configs.gpt2, at.GPT2, tokenizers.GPT2, GPT_BUFFERS),
-    "openai-gpt": Family("GPT-1", configs.gpt1, at.GPT1, tokenizers.GPT1, GPT_BUFFERS),
-    "llama": Family("Llama", configs.llama, at.LLAMA, tokenizers.LLAMA),
-    "mistral": Family("Mistral", configs.mistral, at.LLAMA, tokenizers.LLAMA),
-    "mixtral": Family("Mixtral", configs.mixtral, at.MIXTRAL, tokenizers.LLAMA),
-    "qwen2": Family("Qwen 2", configs.qwen2, at.LLAMA, tokenizers.QWEN2),
-    "qwen3": Family("Qwen 3", configs.qwen3, at.QWEN3, tokenizers.QWEN2),
-    "qwen3_moe": Family("Qwen 3 MoE", configs.qwen3_moe, at.QWEN3_MOE, tokenizers.QWEN2),
-    "gemma": Family("Gemma", configs.gemma, at.GEMMA, tokenizers.LLAMA),
-    "gemma2": Family("Gemma 2", configs.gemma2, at.GEMMA2, tokenizers.LLAMA),
-    "gemma3_text": Family("Gemma 3", configs.gemma3, at.GEMMA3, tokenizers.LLAMA),
-    "olmo": Family("OLMo", configs.olmo, at.OLMO, tokenizers.GPT2),
-    "olmo2": Family("OLMo 2", configs.olmo2, at.OLMO2, tokenizers.GPT2),
-    "olmo3": Family("OLMo 3", configs.olmo3, at.OLMO2, tokenizers.GPT2),
-    "phi": Family("Phi", configs.phi, at.PHI, tokenizers.GPT2),
-    "phi3": Family("Phi 3", configs.phi3, at.PHI3, tokenizers.LLAMA),
-    "stablelm": Family("StableLM", configs.stablelm, at.STABLELM, tokenizers.GPT2),
-    "gpt_oss": Family("gpt-oss", configs.gpt_oss, at.GPT_OSS, tokenizers.GPT2),
-    "gpt_neox": Family(
-        "GPT-NeoX", configs.neox, at.NEOX, tokenizers.GPT2, NEOX_BUFFERS, unembed_before="embed_out.weight"
+    "gpt2": Family("GPT-2", "", configs.gpt2, at.GPT2, tokenizers.GPT2, GPT_BUFFERS),
+    "openai-gpt": Family("GPT-1", "the stream is normalised", configs.gpt1, at.GPT1, tokenizers.GPT1, GPT_BUFFERS),
+    "llama": Family("Llama", "positions stretched in any of its ways", configs.llama, at.LLAMA, tokenizers.LLAMA),
+    "mistral": Family("Mistral", "windows", configs.mistral, at.LLAMA, tokenizers.LLAMA),
+    "mixtral": Family("Mixtral", "experts; windows", configs.mixtral, at.MIXTRAL, tokenizers.LLAMA),
+    "qwen2": Family("Qwen 2", "windows", configs.qwen2, at.LLAMA, tokenizers.QWEN2),
+    "qwen3": Family("Qwen 3", "norms of queries and keys by head", configs.qwen3, at.QWEN3, tokenizers.QWEN2),
+    "qwen3_moe": Family(
+        "Qwen 3 MoE", "norms of queries and keys by head; experts", configs.qwen3_moe, at.QWEN3_MOE, tokenizers.QWEN2
     ),
-    "gptj": Family("GPT-J", configs.gptj, at.GPTJ, tokenizers.GPT2, GPT_BUFFERS),
-    "gpt_neo": Family("GPT-Neo", configs.gpt_neo, at.GPT_NEO, tokenizers.GPT2, GPT_BUFFERS),
-    "opt": Family("OPT", configs.opt, at.OPT, tokenizers.OPT),
-    "bloom": Family("BLOOM", configs.bloom, at.BLOOM, tokenizers.GPT2, NEOX_BUFFERS),
-    "falcon": Family("Falcon", configs.falcon, at.FALCON, tokenizers.GPT2, NEOX_BUFFERS),
-    "bert": Family("BERT", configs.bert, at.BERT, tokenizers.BERT, BERT_OTHERS, head=bert_head),
+    "gemma": Family(
+        "Gemma",
+        "scaled embedding; norms multiply by 1 + w, which is kept as one weight",
+        configs.gemma,
+        at.GEMMA,
+        tokenizers.LLAMA,
+    ),
+    "gemma2": Family(
+        "Gemma 2",
+        "Gemma's; norms of what is written; caps of scores and logits; windows in every other layer",
+        configs.gemma2,
+        at.GEMMA2,
+        tokenizers.LLAMA,
+    ),
+    "gemma3_text": Family(
+        "Gemma 3",
+        "Gemma 2's without caps; norms of queries and keys by head; positions of their own in layers with a window",
+        configs.gemma3,
+        at.GEMMA3,
+        tokenizers.LLAMA,
+    ),
+    "olmo": Family("OLMo", "LayerNorm without weights", configs.olmo, at.OLMO, tokenizers.GPT2),
+    "olmo2": Family(
+        "OLMo 2",
+        "norms of what is written alone; of all queries, and keys, as one vector",
+        configs.olmo2,
+        at.OLMO2,
+        tokenizers.GPT2,
+    ),
+    "olmo3": Family("OLMo 3", "OLMo 2's; windows in three of four layers", configs.olmo3, at.OLMO2, tokenizers.GPT2),
+    "phi": Family(
+        "Phi", "attention and MLP side by side, with one norm; a bias of logits", configs.phi, at.PHI, tokenizers.GPT2
+    ),
+    "phi3": Family(
+        "Phi 3",
+        "positions stretched by LongRoPE are read up to the trained length",
+        configs.phi3,
+        at.PHI3,
+        tokenizers.LLAMA,
+    ),
+    "stablelm": Family("StableLM", "a quarter of each head turns", configs.stablelm, at.STABLELM, tokenizers.GPT2),
+    "gpt_oss": Family(
+        "gpt-oss",
+        "sinks; experts with clamped gates; windows in every other layer; 4-bit weights are refused",
+        configs.gpt_oss,
+        at.GPT_OSS,
+        tokenizers.GPT2,
+    ),
+    "gpt_neox": Family(
+        "GPT-NeoX",
+        "attention and MLP side by side; a part of each head turns (Pythia)",
+        configs.neox,
+        at.NEOX,
+        tokenizers.GPT2,
+        NEOX_BUFFERS,
+        unembed_before="embed_out.weight",
+    ),
+    "gptj": Family(
+        "GPT-J",
+        "attention and MLP side by side, with one norm; neighbouring components turn, and are reordered",
+        configs.gptj,
+        at.GPTJ,
+        tokenizers.GPT2,
+        GPT_BUFFERS,
+    ),
+    "gpt_neo": Family(
+        "GPT-Neo",
+        "scores without a scale; windows in every other layer",
+        configs.gpt_neo,
+        at.GPT_NEO,
+        tokenizers.GPT2,
+        GPT_BUFFERS,
+    ),
+    "opt": Family("OPT", "two unused positions are left out", configs.opt, at.OPT, tokenizers.OPT),
+    "bloom": Family(
+        "BLOOM", "ALiBi; the embedding is normalised", configs.bloom, at.BLOOM, tokenizers.GPT2, NEOX_BUFFERS
+    ),
+    "falcon": Family(
+        "Falcon",
+        "one key head, or groups; those with ALiBi are refused",
+        configs.falcon,
+        at.FALCON,
+        tokenizers.GPT2,
+        NEOX_BUFFERS,
+    ),
+    "bert": Family(
+        "BERT",
+        "bidirectional; a head that predicts masked tokens",
+        configs.bert,
+        at.BERT,
+        tokenizers.BERT,
+        BERT_OTHERS,
+        head=bert_head,
+    ),
 }
 """By the ``model_type`` in their configs."""
+
+
+def families() -> pd.DataFrame:
+    """The families of Hugging Face's checkpoints that are read into a model of ours.
+
+    Returns:
+        One row a family: ``family``, ``model_type`` (as configs name it), ``architecture`` (its class in
+        ``transformers``) and ``about``, what its models have that others have not.
+
+    Examples:
+        >>> from interp.model.loading.huggingface import families
+        >>> families().query("model_type == 'qwen3'")["architecture"].item()
+        'Qwen3ForCausalLM'
+    """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CLASSES
+
+    rows = [
+        (each.name, kind, "BertForMaskedLM" if kind == "bert" else CLASSES[kind], each.about)
+        for kind, each in FAMILIES.items()
+    ]
+    return pd.DataFrame(rows, columns=["family", "model_type", "architecture", "about"])
 
 
 def family_of(fields: Mapping[str, Any], source: str) -> Family:
