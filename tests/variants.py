@@ -126,7 +126,7 @@ def name_of(choice):
 
 
 VARIANTS = {name_of(choice): fields_of(choice) for choice in covering()}
-WITH_EVERY_VALUE = 9
+WITH_EVERY_VALUE = 10
 every_value = pytest.mark.parametrize(
     "fields",
     [
@@ -138,7 +138,7 @@ every_value = pytest.mark.parametrize(
 ADDITIVE = {
     name: fields
     for name, fields in VARIANTS.items()
-    if fields.get("norm_position", "pre") == "pre" and not fields.get("embed_norm")
+    if fields.get("norm_position", "pre") != "post"
 }
 
 

@@ -181,7 +181,7 @@ class TransformerConfig:
     @property
     def additive_stream(self) -> bool:
         """Whether the residual stream is the sum of what was written to it."""
-        return self.norm_position != "post" and not self.embed_norm
+        return self.norm_position != "post"
 
     @property
     def normalises_what_is_written(self) -> bool:

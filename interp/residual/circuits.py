@@ -348,7 +348,7 @@ def _ov(model: HookedTransformer, layer: int) -> tuple[PerHead, Float[Tensor, "h
 def _read_embeddings(model: HookedTransformer, layer: int) -> Float[Tensor, "d_vocab d_model"]:
     """What a layer's heads read of a stream that holds nothing but a token's embedding, for every token."""
     every = torch.arange(model.config.d_vocab, device=model.W_E.device)
-    return _wide(list(model.blocks)[layer].read_by_attention(model.embed(every[None])))[0]
+    return _wide(list(model.blocks)[layer].read_by_attention(model.ln_embed(model.embed(every[None]))))[0]
 
 
 def _wide(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

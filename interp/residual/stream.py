@@ -3,8 +3,8 @@
 Every writer only ever adds to the stream (Elhage et al. 2021), so the stream before the last LayerNorm is
 exactly the sum of: the token embedding, the position embedding where there is one, each head's ``z W_O``, each
 attention layer's ``b_O``, each MLP's ``post W_out`` and each MLP's ``b_out``. Where a norm stands before the addition
-(Gemma 2, OLMo 2), each writer's part is its share of the normalised sum, with the scale that was measured. The experts
-of a block are one component. A model that normalises the stream itself has no such sum.
+(Gemma 2, OLMo 2; of the embedding, BLOOM), each part is its share of the normalised sum, with the scale that was
+measured. The experts of a block are one component. A model that normalises the stream itself has no such sum.
 
 Direct logit attribution (Elhage et al. 2021; nostalgebraist 2020):
 
@@ -16,6 +16,7 @@ Direct logit attribution (Elhage et al. 2021; nostalgebraist 2020):
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import pandas as pd
@@ -140,20 +141,21 @@ def residual_stream(
 def require_additive(model: HookedTransformer) -> None:
     """Refuse a model whose residual stream is not the sum of what was written to it: it normalises that itself."""
     if not model.config.additive_stream:
-        post = model.config.norm_position == "post"
-        where = "the stream after each addition (post-norm)" if post else "its embedding"
         raise InputError(
-            f"the residual stream of {model.name!r} is not a sum of components: this architecture normalises {where}, "
-            "which rescales all that was written before; read its points with run_with_cache, or take a pre-norm model"
+            f"the residual stream of {model.name!r} is not a sum of components: this architecture normalises the "
+            "stream after each addition (post-norm), which rescales all that was written before; read its points with "
+            "run_with_cache, or take a pre-norm model"
         )
 
 
 def _parts(model: HookedTransformer, cache: ActivationCache) -> Iterator[Part]:
     """Label, kind, layer, head and value of each component, in the order of the model."""
-    yield "embedding", "embedding", None, None, cache["hook_embed"]
-    for name, kind in EMBEDDED.items():
+    norm, scale = model.ln_embed, model.ln_embed.scale(_embedded(cache))
+    for name, kind in {"hook_embed": "embedding", **EMBEDDED}.items():
         if name in cache:
-            yield kind, kind, None, None, cache[name]
+            yield kind, kind, None, None, norm.share(cache[name], scale)
+    if model.config.embed_norm:
+        yield "embedding bias", "bias", None, None, norm.b.expand(cache["hook_embed"].shape)
     for layer, block in enumerate(model.blocks):
         result = cache[f"blocks.{layer}.attn.hook_result"]
         norm, written = block.ln1_post, _by_attention(block, result)
@@ -170,6 +172,11 @@ def _parts(model: HookedTransformer, cache: ActivationCache) -> Iterator[Part]:
             yield f"L{layer} mlp", "mlp", layer, None, norm.share(out, scale)
             bias = norm.share(block.mlp.b_out.expand(out.shape), scale) + norm.b
             yield f"L{layer} b_out", "bias", layer, None, bias
+
+
+def _embedded(cache: ActivationCache) -> Residual:
+    """The sum of what is embedded, before a norm of it."""
+    return reduce(torch.add, (cache[name] for name in ("hook_embed", *EMBEDDED) if name in cache))
 
 
 def _by_attention(block: Block, result: Float[Tensor, "batch pos head d_model"]) -> Residual:
@@ -196,9 +203,7 @@ def _require_complete(model: HookedTransformer, cache: ActivationCache, total: R
 
     In the model's own order, so that half-precision rounding is the same on both sides and hides nothing.
     """
-    x = cache["hook_embed"]
-    for name in EMBEDDED:
-        x = x + cache[name] if name in cache else x
+    x: Residual = model.ln_embed(_embedded(cache))
     for layer, block in enumerate(model.blocks):
         x = x + block.ln1_post(_by_attention(block, cache[f"blocks.{layer}.attn.hook_result"]))
         if model.config.n_experts:
