@@ -135,11 +135,7 @@ every_value = pytest.mark.parametrize(
     ],
 )
 """Each of the variants; all but the first, which hold every value but not every pair of them, are slow."""
-ADDITIVE = {
-    name: fields
-    for name, fields in VARIANTS.items()
-    if fields.get("norm_position", "pre") != "post"
-}
+ADDITIVE = {name: fields for name, fields in VARIANTS.items() if fields.get("norm_position", "pre") != "post"}
 
 
 def sites_of(fields):
