@@ -32,6 +32,11 @@ def models(incomplete: str) -> list[str]:
     return _beginning(incomplete, sorted(path.parent.name for path in _PACKAGE.glob("model/zoo/*/config.json")))
 
 
+def plannable(incomplete: str) -> list[str]:
+    """Presets, and embedded models."""
+    return [*PRESETS(incomplete), *models(incomplete)]
+
+
 def sites(incomplete: str) -> list[str]:
     """Points where activations are read and written."""
     from interp.model.sites import SITES

@@ -74,7 +74,8 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            help="A folder, a file (nanoGPT's or minGPT's .pt, llama2.c's .bin), a hub name, or an embedded model.",
+            help="A folder, a file (nanoGPT's or minGPT's .pt, llama2.c's .bin, llama.cpp's .gguf), a hub name, or an "
+            "embedded model.",
             metavar="SRC",
             autocompletion=completing.models,
         ),
@@ -111,8 +112,8 @@ class Planned(Drawn):
     """What is planned for.
 
     Attributes:
-        model: In place of a preset: a folder or checkpoint file, a hub name, or an embedded model. Its weights are not
-            read.
+        model: In place of a preset: a folder or checkpoint file, a hub name, also one that a preset has, or an embedded
+            model. Its weights are not read.
         task: A task of `interp tasks` for the head sweep; give --model, too.
         hardware: What to plan for: cpu (measured now), a100, h100 or h200.
         devices: How many devices share the layers; they add memory, not speed. interp itself computes on one.
@@ -131,13 +132,14 @@ class Planned(Drawn):
 def plan(
     of: Planned,
     work: Annotated[Work, Fields(only=("dtype", "threads", "as_json"))],
-    preset: Annotated[
+    called: Annotated[
         str | None,
         typer.Argument(
-            help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b.",
+            help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b; or what --model "
+            "takes.",
             metavar="PRESET",
             show_default="none: give --model",
-            autocompletion=completing.PRESETS,
+            autocompletion=completing.plannable,
         ),
     ] = None,
 ) -> None:
@@ -146,16 +148,17 @@ def plan(
     from interp.methods.plan import hardware_called
     from interp.methods.plan import plan as planned
 
-    config, tokenizer, published = _described(preset, of.model)
+    preset, model = _preset_or_model(called, of.model)
+    config, tokenizer, published = _described(preset, model)
     n_prompts, n_tokens = _prompts(of, config, tokenizer)
     how: Any = {"dtype": work.dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
     found = planned(config, hardware_called(of.hardware, work.threads), devices=of.devices, **how)
     if work.as_json:
         facts = ("parameters", "bytes", "flops", "seconds", "hardware", "devices")
-        named = {"preset": preset} if of.model is None else {"model": of.model}
+        named = {"preset": preset} if model is None else {"model": model}
         print_json(named | {"prompts": n_prompts, "tokens": n_tokens} | {name: getattr(found, name) for name in facts})
         return
-    say(f"{of.model or preset}: {found.parameters:,} parameters{published}")
+    say(f"{model or preset}: {found.parameters:,} parameters{published}")
     if of.devices > 1:
         say(f"This model takes the memory of {of.devices} devices, over which interp does not divide a model yet.")
     say(f"on {found.devices} x {found.hardware} in {work.dtype}, {n_prompts} prompts of {n_tokens} tokens")
@@ -164,7 +167,7 @@ def plan(
     for name, value in found.flops.items():
         say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
 
-    if of.model is not None:
+    if model is not None:
         from interp.tasks.catalogue import carries_any
 
         able = config.causal and (of.task is not None or carries_any(tokenizer, config.n_ctx))
@@ -172,17 +175,28 @@ def plan(
         able = str(preset).startswith("gpt2")
     again = ["--dtype", work.dtype, *(["--n", str(of.n)] if of.n is not None else [])]
     again += ["--unequal-lengths"] * of.unequal_lengths
-    hint = after_plan(preset, of.model, of.task, asked=again) if able else after_looking(of.model, of.model is None)
+    hint = after_plan(preset, model, of.task, asked=again) if able else after_looking(model, model is None)
     say_next(hint)
+
+
+def _preset_or_model(name: str | None, model: str | None) -> tuple[str | None, str | None]:
+    """Which of the two is planned; the other is None. A name that may be both is a preset."""
+    if (name is None) == (model is None):
+        raise InputError(
+            f"model plan: expected a preset or --model, one of the two, got {'both' if name else 'neither'}; "
+            "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
+        )
+    from interp.model.loading import embedded_models
+    from interp.model.presets import PRESETS
+
+    if name is None or name in PRESETS:
+        return name, model
+    here = name in embedded_models() or "/" in name or os.path.exists(name)
+    return (None, name) if here else (name, None)  # what is neither is refused as a preset
 
 
 def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfig, Any, str]":
     """The configuration, the tokenizer where there is one, and the published number of parameters, for people."""
-    if (preset is None) == (model is None):
-        raise InputError(
-            f"model plan: expected a preset or --model, one of the two, got {'both' if preset else 'neither'}; "
-            "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
-        )
     if model is not None:
         from interp.model.loading import configuration_and_tokenizer
 

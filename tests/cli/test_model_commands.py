@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_models import random_gpt2, random_model, word_tokenizer
+from tiny_models import random_gpt2, random_model, relative_error, word_tokenizer
 from variants import SIZES
+from written_gguf import llama, save
 
 from interp.cli.model import model_card
 from interp.model.config import TransformerConfig
@@ -194,6 +195,39 @@ def test_a_model_of_one_s_own_is_planned_without_its_weights(run, described, mon
     assert shown.stdout.startswith(f"{described}: {found['parameters']:,} parameters\n")
     assert "16 prompts of 20 tokens" in shown.stdout
     assert f"interp ablate --task ioi --model {described} --dtype float32 --out ablation" in shown.stderr
+
+
+def test_a_model_is_planned_where_a_preset_could_stand(run, described, monkeypatch, tmp_path):
+    """A folder, a .gguf, an embedded model; what is none of them, and no preset, is refused as a preset."""
+    monkeypatch.undo()
+    gguf = save(tmp_path / "tiny.gguf", llama())
+    for name in (described, gguf, "default"):
+        as_option, as_argument = (
+            run("model", "plan", *of, "--hardware", "h100", "--json") for of in (("--model", name), (name,))
+        )
+        assert as_option.exit_code == 0, as_option.output
+        assert json.loads(as_argument.stdout) == json.loads(as_option.stdout)
+        assert json.loads(as_argument.stdout)["model"] == str(name)
+
+
+def test_a_gguf_is_converted(run, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    module = llama()
+    result = run("model", "convert", save(tmp_path / "tiny.gguf", module), tmp_path / "mine")
+    assert result.exit_code == 0, result.output
+    with torch.no_grad():
+        got = real_load_model(tmp_path / "mine")(torch.arange(20)[None])
+        assert relative_error(got, module(torch.arange(20)[None]).logits) < 1e-5
+
+
+def test_a_gguf_that_is_cut_off_leaves_nothing(run, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    whole = save(tmp_path / "tiny.gguf", llama())
+    (tmp_path / "part.gguf").write_bytes(whole.read_bytes()[:-2000])
+    result = run("model", "convert", tmp_path / "part.gguf", tmp_path / "mine")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "part.gguf: expected a whole GGUF file" in result.stderr
+    assert not (tmp_path / "mine").exists()
 
 
 def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):

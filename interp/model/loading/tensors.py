@@ -55,6 +55,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def holds_weights(folder: Path) -> bool:
+    """Whether a checkpoint folder has what ``read_weights`` reads."""
+    return any((folder / name).is_file() for name in (WEIGHTS, INDEX, BIN, BIN_INDEX))
+
+
 def read_weights(folder: Path) -> State:
     """All tensors of a checkpoint folder: safetensors, else PyTorch files; one file or shards."""
     readers: Any = {
@@ -72,20 +77,10 @@ def read_weights(folder: Path) -> State:
 def no_weights(folder: Path, what: str) -> LoadError:
     """The error that says `what` is expected in `folder`, and what lies there instead."""
     names = sorted(path.name for path in folder.iterdir())
-    if gguf := next((name for name in names if name.endswith(GGUF)), None):
-        return gguf_refusal(folder / gguf)
     held = (
         f"got {', '.join(map(shown, names[:8]))}{', ...' if len(names) > 8 else ''}" if names else "the folder is empty"
     )
     return LoadError(f"{folder}: {what}; {held}")
-
-
-def gguf_refusal(path: Path) -> LoadError:
-    """The error that says who reads a GGUF file."""
-    return LoadError(
-        f"{path}: a GGUF file, which transformers reads; give load_model what "
-        f"AutoModelForCausalLM.from_pretrained({str(path.parent)!r}, gguf_file={path.name!r}) returns"
-    )
 
 
 def _shards(folder: Path, index: str, read: Callable[[Path], State]) -> State:
