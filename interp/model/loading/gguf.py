@@ -34,28 +34,34 @@ def gguf_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None, dtype
     architecture = _value(contents, "general.architecture")
     with _alone(path) as place:
         try:
-            fields = AutoConfig.from_pretrained(**place).to_dict()
+            config = AutoConfig.from_pretrained(**place)
         except Exception as error:  # whatever transformers raises of metadata that it does not expect
             raise LoadError(
                 f"{path}: transformers cannot read a GGUF file of architecture {architecture!r} ({error}); {_BEFORE}"
             ) from error
-        fields.pop("quantization_config", None)  # it is dequantised
+        fields = config.to_dict()
         _require_plain_positions(contents, str(architecture), fields, path)
         if tokenizer is None and "tokenizer.ggml.tokens" in contents.fields:
             tokenizer = _tokenizer(place, path)
-    read = partial(_weights, path, dtype, sum(each.n_elements for each in contents.tensors))
+    read = partial(_weights, path, config, dtype, sum(each.n_elements for each in contents.tensors))
     return family_of(fields, str(path)).checkpoint(fields, read, str(path), tokenizer)
 
 
 _BEFORE = f"{UNQUANTISED}: its folder, or its name on the hub"
 
 
-def _contents(path: Path) -> Any:
-    """The table of contents, of a whole file whose tensors can be dequantised."""
+def require_gguf(path: Path) -> Any:
+    """The package ``gguf``, which reads `path`; where it is missing, say how it is installed."""
     try:
         import gguf
     except ImportError as error:
         raise LoadError(f"{path}: a GGUF file is read by the package gguf; pip install 'interp[gguf]'") from error
+    return gguf
+
+
+def _contents(path: Path) -> Any:
+    """The table of contents, of a whole file whose tensors can be dequantised."""
+    gguf = require_gguf(path)
     try:
         contents = gguf.GGUFReader(path)
     except Exception as error:  # on a damaged file, whatever its bytes lead to
@@ -121,14 +127,14 @@ def _tokenizer(place: dict[str, Any], path: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _weights(path: Path, dtype: torch.dtype, numbers: int) -> State:
+def _weights(path: Path, config: Any, dtype: torch.dtype, numbers: int) -> State:
     """The weights in this dtype, under Hugging Face's names; of float64 in float32, in which they are dequantised."""
     from transformers import AutoModelForCausalLM  # whose import takes seconds
 
     kept = torch.float32 if dtype == torch.float64 else dtype
     with _alone(path) as place:
         try:
-            how: Any = {**place, "dtype": kept, "output_loading_info": True}
+            how: Any = {**place, "config": config, "dtype": kept, "output_loading_info": True}
             loaded: Any = AutoModelForCausalLM.from_pretrained(**how)
         except Exception as error:
             raise LoadError(f"{path}: transformers cannot read these weights ({error}); {_BEFORE}") from error

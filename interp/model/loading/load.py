@@ -1,6 +1,7 @@
 """One call for every source of a model: the embedded default, a folder, a file, a hub name, a transformers module.
 
-1. Nothing given: the embedded default (``interp/model/zoo``), or one of its siblings by name.
+1. Nothing given: the embedded default (``interp/model/zoo``); by name one of its siblings, or what was fetched
+   (``fetched.py``).
 2. A folder or a file, by what lies there: our own (``native.py``), Hugging Face's (``huggingface.py``), nanoGPT's,
    minGPT's or llama2.c's file (``one_file.py``), or llama.cpp's (``gguf.py``).
 3. A ``transformers`` module: its state dict, in memory; a ``TransformerBridge``: that of the module behind it.
@@ -25,6 +26,7 @@ from interp.model.config import TransformerConfig
 from interp.model.devices import documented, resolve_device, resolve_dtype
 from interp.model.loading import bridge, tensors
 from interp.model.loading.copy_check import ALLOWED, ModuleLogits, require_agreement
+from interp.model.loading.fetched import FETCHABLE, fetched_folder
 from interp.model.loading.gguf import gguf_checkpoint
 from interp.model.loading.huggingface import family_of
 from interp.model.loading.native import ARCHITECTURE, native_checkpoint
@@ -139,10 +141,10 @@ def load_model(
     """Load a model, in evaluation mode, with its weights unchanged.
 
     Args:
-        name_or_path: None for the embedded default; the name of an embedded model; a folder saved by ``save_model`` or
-            by ``transformers`` (GPT-2, GPT-1, Llama, Mistral, Qwen 2, GPT-NeoX, BERT); nanoGPT's or minGPT's ``.pt``
-            file, llama2.c's ``.bin`` or llama.cpp's ``.gguf``; a hub name; a ``transformers`` module; a
-            ``TransformerBridge``, whose weights are copied into a model of ours; or ``bridge:NAME``, for which
+        name_or_path: None for the embedded default; the name of an embedded or fetched model; a folder, of
+            ``save_model`` or of ``transformers`` (GPT-2, GPT-1, Llama, Mistral, Qwen 2, GPT-NeoX, BERT); nanoGPT's or
+            minGPT's ``.pt`` file, llama2.c's ``.bin`` or llama.cpp's ``.gguf``; a hub name; a ``transformers`` module;
+            a ``TransformerBridge``, whose weights are copied into a model of ours; or ``bridge:NAME``, for which
             TransformerLens' ``TransformerBridge`` is returned as it is. A ``Path`` is always a folder or a file.
         device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
         dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
@@ -263,6 +265,11 @@ def model_folder(name: str = DEFAULT) -> Path:
     return ZOO / name
 
 
+def named_folder(name: str) -> Path | None:
+    """The folder of a model that has a name of its own, embedded or fetched; None where no such one is here."""
+    return model_folder(name) if name in embedded_models() else fetched_folder(name)
+
+
 def _find(name: str | Path, wanted: list[str]) -> Path:
     """The folder or file that `name` stands for: an embedded model, a path, or a hub name's download."""
     if not str(name):
@@ -272,15 +279,18 @@ def _find(name: str | Path, wanted: list[str]) -> Path:
         here = path.is_dir() or path.is_file()
     except OSError as error:
         raise LoadError(f"{name!s:.80}: no name of a model, a folder or a file ({error.strerror})") from error
-    if isinstance(name, str) and name in embedded_models():
+    if isinstance(name, str) and (known := named_folder(name)) is not None:
         if (path / "config.json").is_file():
+            kind = "an embedded" if known.parent == ZOO else "a fetched"
             raise LoadError(
-                f"{name!r} is an embedded model, and a folder with a model here is called so too; give './{name}' "
+                f"{name!r} is {kind} model, and a folder with a model here is called so too; give './{name}' "
                 "for the folder, or rename it"
             )
-        return model_folder(name)
+        return known
     if here:
         return path
+    if isinstance(name, str) and name in FETCHABLE:
+        raise LoadError(f"{name!r} is not fetched yet, and no folder here is called so; type interp model fetch {name}")
     if not isinstance(name, str) or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(f"{name}: no such folder; expected one with config.json and weights")
     return _download(name, wanted)
@@ -290,7 +300,7 @@ def _download(name: str, wanted: list[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    known = suggest(name, embedded_models())
+    known = suggest(name, [*embedded_models(), *FETCHABLE])
     try:
         folder = Path(snapshot_download(name, allow_patterns=wanted))
         if WEIGHTS in wanted and not any(folder.glob(WEIGHTS)):

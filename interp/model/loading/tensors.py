@@ -7,7 +7,8 @@
 4. Parameter by parameter, the values are copied from the file into memory of the dtype and on the device that were
    asked for, with the layout of the weight whose place they take.
 
-So at most the model, in its dtype, and one tensor are in memory.
+So at most the model, in its dtype, and one tensor are in memory; of a file that has to be dequantised, in that dtype,
+also what was not copied yet.
 """
 
 import json
@@ -295,6 +296,7 @@ class Checkpoint:
     def parameters(self, state: Mapping[str, Tensor]) -> Parameters:
         """Our parameters from `state`, one by one."""
         take = Taker(state, self.source, family=self.family, left_out=self.left_out)
+        del state  # so that each tensor is freed when it was taken, where nobody else has it
         yield from self.weights(take, self.config)
         take.finish()
 
@@ -308,7 +310,9 @@ def build(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> H
     with _EmptyWithoutMemory():
         model = HookedTransformer(checkpoint.config, checkpoint.tokenizer, name=name)
     left = dict(model.named_parameters())
-    for each, tensor in checkpoint.parameters(state):
+    parameters = checkpoint.parameters(state)
+    del state
+    for each, tensor in parameters:
         module, _, leaf = each.rpartition(".")
         values = _copied(tensor, left.pop(each), f"{name}: tensor {each!r}", device, dtype)
         setattr(model.get_submodule(module), leaf, nn.Parameter(values))
