@@ -15,7 +15,6 @@ from interp.hashing import hash_of_rows
 from interp.model.devices import arithmetic, place_of
 from interp.model.loading.bridge import has_foreign_code, has_hooks, is_bridge, modules_of, settings_hash
 from interp.model.provenance import model_provenance
-from interp.tasks.chat import stands_in_chat
 from interp.tasks.task import Task, digest
 
 _OF_MODEL = ("model_hash", "config_hash", "tokenizer_hash", "dtype", "threads")
@@ -29,7 +28,8 @@ def origin_of(model: Any) -> str:
 
 def task_provenance(task: Task) -> dict[str, Any]:
     """Name and data hash of a task, and that its prompts stand in a chat template, where they do."""
-    return {"task": task.name, "data_hash": task.hash, **({"chat": True} if stands_in_chat(task) else {})}
+    in_chat = any(each.example.chat for each in task.examples)
+    return {"task": task.name, "data_hash": task.hash, **({"chat": True} if in_chat else {})}
 
 
 def task_shown(task: Task, tokenizer: Any, labels: Iterable[str]) -> dict[str, Any]:

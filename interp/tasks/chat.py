@@ -14,7 +14,6 @@ from transformers import PreTrainedTokenizerBase
 from interp.arguments import named_arguments
 from interp.errors import TaskError
 from interp.tasks.example import Example, MinimalPair, Relation, Span
-from interp.tasks.task import Task
 
 REQUEST = "Write a text."
 """The user's turn: of no task's words, so that nothing is related to it."""
@@ -53,11 +52,6 @@ def in_chat(pairs: Iterable[MinimalPair], tokenizer: PreTrainedTokenizerBase) ->
     for pair in pairs:
         item, *others = (_in_chat(each, tokenizer) for each in pair.examples)
         yield replace(pair, item=item, counterfactual=others[0] if others else None)
-
-
-def stands_in_chat(task: Task) -> bool:
-    """Whether a task's prompts are in a chat template; all are, or none."""
-    return any(unit.item.example.chat for unit in task.units[:1])
 
 
 def _in_chat(example: Example, tokenizer: PreTrainedTokenizerBase) -> Example:

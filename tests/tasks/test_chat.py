@@ -14,7 +14,7 @@ from interp.errors import InputError, TaskError
 from interp.tasks import agreement
 from interp.tasks.blimp_task import BLIMP
 from interp.tasks.catalogue import load_task
-from interp.tasks.chat import REQUEST, in_chat, stands_in_chat
+from interp.tasks.chat import REQUEST, in_chat
 from interp.tasks.encoding import encode_task
 from interp.tasks.example import Example, MinimalPair, Relation, Span
 
@@ -61,8 +61,8 @@ class TestSmolLM2:
     @pytest.mark.parametrize("name", TASKS)
     def test_ids_are_those_of_the_template_and_spans_follow(self, smollm2, name):
         task, plain = (load_task(name, tokenizer=smollm2, n=12, chat=chat) for chat in (True, False))
-        assert stands_in_chat(task)
-        assert not stands_in_chat(plain)
+        assert all(each.example.chat for each in task.examples)
+        assert not any(each.example.chat for each in plain.examples)
         assert task.hash != plain.hash
         assert len(task.units) == len(plain.units) > 3
         for chatted, by_itself in zip(task.examples, plain.examples, strict=True):
