@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from interp.cli import activations, attend, calibrate, heads, model, probe, runs, sweeps, tasks_and_doctor
+from interp.cli import activations, attend, calibrate, families, heads, model, probe, runs, sweeps, tasks_and_doctor
 from interp.cli.commands import Commands, Grouped
 from interp.cli.dataclass_options import from_dataclasses
 from interp.cli.examples import epilog
@@ -60,6 +60,7 @@ _add("model info", model.info, group=model_app)
 _add("model plan", model.plan, group=model_app)
 _add("model convert", model.convert, group=model_app)
 _add("model fetch", model.fetch, group=model_app)
+_add("model families", families.families, group=model_app)
 _add("activations collect", activations.collect, group=activations_app)
 _add("activations verify", activations.verify, group=activations_app)
 _add("runs ls", runs.ls, group=runs_app)

@@ -38,7 +38,7 @@ def offered(line):
     ("line", "names"),
     [
         ("interp he", ["heads", "head"]),
-        ("interp model ", ["info", "plan", "convert", "fetch"]),
+        ("interp model ", ["info", "plan", "convert", "fetch", "families"]),
         ("interp ablate --replacement t", ["template_mean"]),
         ("interp heads --task i", ["ioi", "induction"]),
         ("interp patch --site resid_p", ["resid_pre", "resid_post"]),

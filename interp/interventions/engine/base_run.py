@@ -98,6 +98,6 @@ class BaseRun:
         wide = torch.promote_types(last.dtype, torch.float32)
         ids = torch.stack([answers.right, answers.wrong], dim=1)
         columns = self.model.W_U.T[ids]
-        logits = torch.einsum("nad,nd->na", columns, last) + self.model.b_U[ids]
+        logits = self.model.unembed.capped(torch.einsum("nad,nd->na", columns, last) + self.model.b_U[ids])
         difference = logits[:, 0].to(wide) - logits[:, 1].to(wide)
         return Scores(difference, difference)

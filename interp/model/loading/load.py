@@ -142,10 +142,11 @@ def load_model(
 
     Args:
         name_or_path: None for the embedded default; the name of an embedded or fetched model; a folder, of
-            ``save_model`` or of ``transformers`` (GPT-2, GPT-1, Llama, Mistral, Qwen 2, GPT-NeoX, BERT); nanoGPT's or
-            minGPT's ``.pt`` file, llama2.c's ``.bin`` or llama.cpp's ``.gguf``; a hub name; a ``transformers`` module;
-            a ``TransformerBridge``, whose weights are copied into a model of ours; or ``bridge:NAME``, for which
-            TransformerLens' ``TransformerBridge`` is returned as it is. A ``Path`` is always a folder or a file.
+            ``save_model`` or of ``transformers`` (of 25 families, which ``interp model families`` lists: GPT-2, Llama,
+            Qwen, Gemma ...); nanoGPT's or minGPT's ``.pt`` file, llama2.c's ``.bin`` or llama.cpp's ``.gguf``; a hub
+            name; a ``transformers`` module; a ``TransformerBridge``, whose weights are copied into a model of ours; or
+            ``bridge:NAME``, for which TransformerLens' ``TransformerBridge`` is returned as it is. A ``Path`` is always
+            a folder or a file.
         device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
         dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
         tokenizer: Instead of the one that lies beside the weights, which is then not read; of ``transformers``, or of
