@@ -16,7 +16,8 @@ from interp.interventions.sweep import Cell, Sweep
 from interp.methods.function_heads import function_heads, repeated
 from interp.model.loading import load_model
 from interp.model.sites import Site
-from interp.tasks.catalogue import load_task
+from interp.tasks import induction
+from interp.tasks.encoding import encode_task
 
 pytestmark = pytest.mark.unchecked
 
@@ -142,7 +143,8 @@ class TestAgainstTransformerLens:
 class TestEngine:
     def test_it_equals_the_plain_way(self, model):
         """Heads that share keys and values, a whole layer, and an MLP, at all positions and at one."""
-        task = load_task("induction", n=4, tokenizer=model.tokenizer)
+        about = {"name": "again", "description": "It goes on as it did.", "metric": "logit_difference"}
+        task = encode_task(induction.pairs(3, seed=0), tokenizer=model.tokenizer, **about)
         zero = Zero()
         cells = [
             Cell({"cell": "18.6"}, (Intervention(Site("z", 18), zero, heads=(6,)),)),
