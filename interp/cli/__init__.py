@@ -30,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 model_app = typer.Typer(
-    help="What is this model, and what would it need? Describe, plan or convert one.", no_args_is_help=True
+    help="What is this model, and what would it need? Describe, plan, convert or fetch one.", no_args_is_help=True
 )
 activations_app = typer.Typer(
     help="What are a model's activations at every word? Store them, or check a store.", no_args_is_help=True
@@ -59,6 +59,7 @@ app.add_typer(activations_app, name="activations", rich_help_panel=PREPARE)
 _add("model info", model.info, group=model_app)
 _add("model plan", model.plan, group=model_app)
 _add("model convert", model.convert, group=model_app)
+_add("model fetch", model.fetch, group=model_app)
 _add("model families", families.families, group=model_app)
 _add("activations collect", activations.collect, group=activations_app)
 _add("activations verify", activations.verify, group=activations_app)

@@ -79,9 +79,21 @@ class Unequal:
 
     Attributes:
         unequal_lengths: Keep pairs whose two prompts have different numbers of tokens.
+        chat: Put each prompt into the tokenizer's chat template, as the beginning of an instruct model's answer.
     """
 
     unequal_lengths: bool = False
+    chat: bool = False
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """The same for ``load_task``."""
+        return {"unequal_lengths": self.unequal_lengths, "chat": self.chat}
+
+    @property
+    def typed(self) -> list[str]:
+        """What of it was asked for, as one types it."""
+        return [f"--{name.replace('_', '-')}" for name, given in self.how.items() if given]
 
 
 @dataclass(frozen=True, kw_only=True)

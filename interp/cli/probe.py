@@ -21,6 +21,7 @@ _OF_SOURCES = {
     "context": ("--data",),
     "pooling": ("--task", "--data"),
     "unequal_lengths": ("--task",),
+    "chat": ("--task",),
 }
 """Options that say nothing of other sources."""
 
@@ -54,7 +55,7 @@ def probe(
     if len(named) != 1:
         raise InputError(f"expected one of --task, --data and --store, got {' and '.join(named) or 'none'}")
     for name, sources in _OF_SOURCES.items():
-        given = of.unequal_lengths if name == "unequal_lengths" else getattr(asked, name) != getattr(ProbeOptions, name)
+        given = of.how[name] if name in of.how else getattr(asked, name) != getattr(ProbeOptions, name)
         if given and named[0] not in sources:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option}: expected it with {' or '.join(sources)}, got {named[0]}; leave it out")
@@ -74,7 +75,7 @@ def probe(
 
     loaded = work.load()
     if of.task is not None:
-        drawn: Any = {"n": asked.n, "seed": asked.seed, "unequal_lengths": of.unequal_lengths}
+        drawn: Any = {"n": asked.n, "seed": asked.seed, **of.how}
         words = load_task(of.task, **drawn, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
     options = asked if of.task is None else replace(asked, n=None)
     with measuring("probe") as progress:

@@ -27,8 +27,9 @@ def origin_of(model: Any) -> str:
 
 
 def task_provenance(task: Task) -> dict[str, Any]:
-    """Name and data hash of a task."""
-    return {"task": task.name, "data_hash": task.hash}
+    """Name and data hash of a task, and that its prompts stand in a chat template, where they do."""
+    in_chat = any(each.example.chat for each in task.examples)
+    return {"task": task.name, "data_hash": task.hash, **({"chat": True} if in_chat else {})}
 
 
 def task_shown(task: Task, tokenizer: Any, labels: Iterable[str]) -> dict[str, Any]:

@@ -133,6 +133,7 @@ def load_task(
     metric: Metric | None = None,
     known_words_only: bool = False,
     unequal_lengths: bool = False,
+    chat: bool = False,
 ) -> Task:
     """Load a task and encode it for a tokenizer.
 
@@ -151,12 +152,15 @@ def load_task(
         known_words_only: Of a file, keep only the items all of whose words generated texts contain.
         unequal_lengths: Whether to keep pairs whose two prompts have different numbers of tokens, as of
             ``encode_task``.
+        chat: Whether each prompt stands in the tokenizer's chat template, as the beginning of an instruct model's
+            answer (``interp.tasks.chat``).
 
     Returns:
         The task, with what had to be left out counted in ``dropped``.
 
     Raises:
-        TaskError: The task is unknown, an argument is of no use for it, or its file cannot be read.
+        TaskError: The task is unknown, an argument is of no use for it, its file cannot be read, or the tokenizer has
+            no chat template that takes its prompts.
         NotCarriedError: The tokenizer can carry none of its items.
 
     Examples:
@@ -176,7 +180,7 @@ def load_task(
         raise TaskError(f"unknown task {name!r}; {_instead(name)}")
     info = _GENERATED[name][1] if file_task is None else file_task.info
     sampled: Any = {"n": n, "seed": seed, "known_words_only": known_words_only}
-    encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths}
+    encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths, "chat": chat}
     request = TaskRequest(name, info, tokenizer, metric or info.metric, **sampled, **encoded)
     single_words = file_task is not None and file_task.single_words
     if request.metric not in (info.metric, "sentence_log_probability") and not single_words:

@@ -24,6 +24,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.arguments import named_arguments
 from interp.errors import InputError, NotCarriedError, TaskError
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
+from interp.tasks.chat import in_chat
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.tagging import all_known
 from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit, check_choice, task_of_units
@@ -140,6 +141,8 @@ class _Encoder:
             )
         if not pairs:
             raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
+        if len({each.chat for pair in pairs for each in pair.examples}) > 1:
+            raise TaskError(f"{name}: expected all {what} in a chat template or none, got some; give them apart")
         units, dropped = self.units(pairs)
         if units:
             return units, dropped
@@ -155,7 +158,7 @@ class _Encoder:
     def units(self, pairs: Sequence[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
         """The units that the tokenizer can carry, and how many pairs fail each requirement."""
         texts = [text for pair in pairs for example in pair.examples for text in _texts(example)]
-        rows = iter(tokenize(self.tokenizer, texts))
+        rows = iter(tokenize(self.tokenizer, texts, chat=pairs[0].item.chat))
         units: list[Unit] = []
         dropped: Counter[str] = Counter()
         for pair in pairs:
@@ -182,7 +185,7 @@ class _Encoder:
         """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
         for each in encoded.example.word_counterfactuals:
             with suppress(_FailedError):
-                other = self._example(each, tokenize(self.tokenizer, _texts(each)))
+                other = self._example(each, tokenize(self.tokenizer, _texts(each), chat=each.chat))
                 if encoded.differs_at_word(other):
                     return replace(encoded, word_counterfactual=other)
         return encoded
@@ -245,6 +248,7 @@ class TaskRequest:
     n_ctx: int | None = None
     known_words_only: bool = False
     unequal_lengths: bool = False
+    chat: bool = False
 
     def choose(self, items: Sequence[ItemT], sentences: Callable[[ItemT], Iterable[str]]) -> list[ItemT]:
         """The file's items that are asked for, in the file's order."""
@@ -266,6 +270,9 @@ class TaskRequest:
     ) -> Task:
         """Encode the pairs as ``encode_task`` does; errors name only what ``load_task`` can be given."""
         about: Any = {name: getattr(self.info, name) for name in ("description", "query", "feature")}
+        if self.chat:
+            pairs = in_chat(pairs, self.tokenizer)
+            references = None if references is None else in_chat(references, self.tokenizer)
         about |= {"name": self.name, "metric": self.metric, "references": references}
         about |= {name: getattr(self, name) for name in ("tokenizer", "n_ctx", "unequal_lengths")}
         try:

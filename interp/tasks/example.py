@@ -128,6 +128,7 @@ class Example:
         features: Labels for probes, for example ``{"number": "plural"}``.
         word_counterfactuals: Each the same prompt with another related word, and with the answers that this makes; of
             several, a tokenizer has to carry one. Not needed where the minimal pair's other example is one.
+        chat: Whether the prompt stands in a chat template (``interp.tasks.chat``), with the special tokens in its text.
 
     Raises:
         TaskError: A word counterfactual differs elsewhere, too, or not at all; its right answer is the same; or the
@@ -146,6 +147,7 @@ class Example:
     layout: str
     features: Mapping[str, str] = field(default_factory=dict)
     word_counterfactuals: tuple["Example", ...] = ()
+    chat: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.relation, Relation | None):

@@ -109,13 +109,11 @@ Shapes = list[tuple[str, tuple[int, ...]]]
 
 def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
     """The checkpoint that is one file, with the tokenizer beside it unless another is given."""
-    if path.suffix == tensors.GGUF:
-        raise tensors.gguf_refusal(path)
     llama2c_bin = path.suffix == ".bin" and path.name != tensors.BIN
     if not llama2c_bin and path.suffix not in PYTORCH:
         raise LoadError(
-            f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), or "
-            "llama2.c's (.bin), got another file; give its folder"
+            f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), "
+            "llama2.c's (.bin), or a .gguf file, got another file; give its folder"
         )
     if tokenizer is None:
         tokenizer = load_tokenizer(path.parent)

@@ -49,9 +49,7 @@ class TestWhere:
         refused(gpt2, "no config.json here; expected it, model.safetensors and .*; got .*'model.safetensors'")
 
     def test_a_file(self, gpt2):
-        expected = (
-            r"expected a folder with config.json and weights, .* \(.pt\), or llama2.c's \(.bin\), got another file"
-        )
+        expected = r"expected a folder with config.json and weights, .* \(.bin\), or a .gguf file, got another file"
         refused(gpt2 / "config.json", expected)
         refused(gpt2 / "model.safetensors", "got another file; give its folder")
         torch.save({}, gpt2 / "pytorch_model.bin")
