@@ -8,7 +8,7 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
@@ -19,7 +19,7 @@ import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
-from interp.errors import TaskError, shown, suggest
+from interp.errors import NotCarriedError, TaskError, shown, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
@@ -189,6 +189,40 @@ def load_task(
     if wanted > MOST_PAIRS:
         raise TaskError(f"{name}: expected n to be at most {MOST_PAIRS:,}, got {wanted:,}")
     return request.draw(_GENERATED[name][0], wanted, split, REFERENCES)
+
+
+def carried_by(
+    tokenizer: PreTrainedTokenizerBase | None, *, n: int | None = None, n_ctx: int | None = None
+) -> pd.DataFrame:
+    """How much of each generated task a tokenizer carries.
+
+    Args:
+        tokenizer: A fast one.
+        n: Units that are asked for; by default 200.
+        n_ctx: Longest row of tokens that the model takes; None for no limit.
+
+    Returns:
+        One row a task: ``task``, ``units``, ``clusters``, ``drawn`` (pairs that it took) and ``replaced`` (those that
+        are no units, by the reason).
+
+    Examples:
+        >>> carried_by(interp.load_model().tokenizer, n=4)["units"].tolist()[:5]
+        [4, 4, 4, 4, 4]
+    """
+    wanted, rows = GENERATED_PAIRS if n is None else n, list[dict[str, Any]]()
+    for name, (pairs, info) in _GENERATED.items():
+        request = TaskRequest(name, info, require_fast(tokenizer), info.metric, n_ctx=n_ctx)
+        clusters: list[str] = []
+        replaced: Mapping[str, int] = {}
+        try:
+            task = request.draw(pairs, wanted, "test", _TRIED)
+            clusters, replaced = [unit.cluster for unit in task.units], task.dropped
+        except NotCarriedError as error:
+            replaced = {error.fault.removeprefix(f"{name}: "): wanted}
+        drawn = len(clusters) + sum(replaced.values())
+        found = {"units": len(clusters), "clusters": len({*clusters}), "drawn": drawn, "replaced": dict(replaced)}
+        rows.append({"task": name, **found})
+    return pd.DataFrame(rows)
 
 
 def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) -> bool:
