@@ -367,9 +367,9 @@ class HeadsOptions(Options):
         min_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
         probes: Whether each task's feature is probed for. Without probes, no head tracks a task that names a feature.
         max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
-        correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, bounds the expected share
-            of false claims.
+        correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, their expected share.
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
+        anyway: Measure a task that the model is not shown to do, or, on the command line, one of too few clusters.
     """
 
     ends = True
@@ -384,6 +384,7 @@ class HeadsOptions(Options):
     max_group: int = 24
     correction: Correction = "max-T"
     claims: Any = None
+    anyway: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -392,6 +393,8 @@ class CardOptions(HeadsOptions):
 
     Attributes:
         max_units: Units of a task on which direct paths are patched.
+        anyway: As there, but on: a card has more than verdicts.
     """
 
     max_units: int = 40
+    anyway: bool = True

@@ -41,7 +41,7 @@ def judge(folder: Path, n: int) -> dict[str, object]:
     model = interp.load_model(folder)
     options = {"tokenizer": model.tokenizer, "n": n, "n_ctx": model.cfg.n_ctx, "split": "select"}
     tasks = [interp.load_task(name, **options) for name in TASKS]
-    report = interp.heads(model, tasks, probes=False)
+    report = interp.heads(model, tasks, probes=False, anyway=True)
     base = report.tasks.set_index("task")
     score, best = specialisation(report.summary().merge(base["base"], left_on="task", right_index=True))
     accuracy = {f"{task} accuracy": round(float(base.loc[task, "accuracy_base"]), 3) for task in TASKS}

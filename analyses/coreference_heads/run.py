@@ -58,7 +58,7 @@ def on_gap(folder: Path, out: Path) -> None:
 def on_minimal_pairs(treebank: Path) -> None:
     """Pronouns in real text: where the heads look, and what their ablation costs."""
     tasks = [f"coreference:{treebank}", f"anaphora:{treebank}"]
-    report = interp.heads(interp.load_model("books"), tasks, probes=False)
+    report = interp.heads(interp.load_model("books"), tasks, probes=False, anyway=True)
     base = report.tasks.assign(task=[each.split(":")[0] for each in report.tasks["task"]])
     columns = ["task", "n_units", "n_clusters", "base", "base_low", "base_high", "accuracy_base"]
     print(f"Pronouns in real text\n\n{base[columns].round(3).to_string(index=False)}\n")

@@ -128,7 +128,7 @@ def development(
         for step in steps:
             tell = part_of(progress, len(reports), len(steps))
             model = loaded(Path(checkpoints[step]))
-            options: Any = {"n": n, "seed": seed, "probes": False, "run": run}
+            options: Any = {"n": n, "seed": seed, "probes": False, "run": run, "anyway": True}
             reports[step] = heads(model, tasks, **options, progress=tell)
     except KeyboardInterrupt:
         if not reports:

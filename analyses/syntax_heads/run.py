@@ -55,7 +55,7 @@ def on_treebanks(choose_on: list[Path], data: list[Path], out: Path) -> None:
 
 def on_minimal_pairs(treebank: Path) -> None:
     """Agreement in real sentences: where the heads look, and what their ablation costs."""
-    report = interp.heads(interp.load_model("books"), [f"agreement:{treebank}"], probes=False)
+    report = interp.heads(interp.load_model("books"), [f"agreement:{treebank}"], probes=False, anyway=True)
     columns = ["layer", "head", "verdict", "attention", "attention_baseline", "effect", "effect_low", "effect_high"]
     frame = report.summary().assign(size=report.summary()["effect"].abs()).nlargest(6, "size")
     base = report.tasks[["n_units", "n_clusters", "base", "base_low", "base_high", "accuracy_base"]]

@@ -23,7 +23,7 @@ def best_heads(folder: Path, n: int) -> pd.DataFrame:
     model = interp.load_model(folder)
     asked = {"tokenizer": model.tokenizer, "n": n, "n_ctx": model.cfg.n_ctx}
     chosen, report = (
-        interp.heads(model, [interp.load_task(task, split=split, **asked) for task in TASKS], probes=False)
+        interp.heads(model, [interp.load_task(task, split=split, **asked) for task in TASKS], probes=False, anyway=True)
         for split in ("select", "test")
     )
     effects = chosen.summary()

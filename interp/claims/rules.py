@@ -61,7 +61,7 @@ from typing import Any, Literal, get_args
 
 from scipy.stats import norm
 
-from interp.claims.bootstrap import FEWEST_CLUSTERS, few_clusters
+from interp.claims.bootstrap import FEWEST_CLUSTERS, few_clusters, units_for_clusters
 
 AttentionState = Literal["shown", "none", "not testable", "undecided"]
 EffectState = Literal["drop", "rise", "none", "disagree", "undecided"]
@@ -135,10 +135,10 @@ class Evidence:
         """
         needed = self._required(self.minimum)
         if self.n_clusters < FEWEST_CLUSTERS:
-            if self.n_clusters == 1 < self.n_units:
-                return math.nan  # a task whose units are all one cluster would put the next there, too
-            # Some new units come in clusters that are there. If the spread is unknown (NaN), clusters decide.
-            clusters = math.ceil(1.25 * self.n_units * FEWEST_CLUSTERS / self.n_clusters)
+            clusters = units_for_clusters(int(self.n_clusters), int(self.n_units))
+            if clusters is None:
+                return math.nan
+            # If the spread is unknown (NaN), clusters decide.
             return float(clusters if math.isnan(needed) else max(needed, clusters))
         if needed <= self.n_units:
             needed = self._required(abs(self.minimum - abs(self.estimate)))
@@ -211,6 +211,7 @@ NO_EXCHANGE = "what it reads at the related word is not testable"
 FEW_TASKS = "whether it is about this task is not testable: fewer than two others that the model can do"
 NOT_PROBED = "whether the feature can be read there was not asked: probes were left out"
 DISAGREE = "the replacements disagree"
+NOT_ABLE = "the unablated model is not shown to be above chance on this task"
 
 
 @dataclass(frozen=True)
@@ -335,4 +336,4 @@ def undecidable(effects: tuple[Evidence, Evidence], above_chance: bool) -> str:
         return few
     if not all(each.decidable for each in effects):
         return "a template has a single cluster, so no interval is known"
-    return "" if above_chance else "the unablated model is not shown to be above chance on this task"
+    return "" if above_chance else NOT_ABLE

@@ -34,7 +34,20 @@ from interp.cli.options import (
 FLAGS = {"memory_budget": "--memory", "heads": "--head", "layers": "--layer", "as_json": "--json"}
 PANELS = {
     ASKED: (
-        *("task", "data", "store", "feature", "relation", "model", "sibling", "components", "site", "by", "layers"),
+        *(
+            "task",
+            "data",
+            "store",
+            "feature",
+            "relation",
+            "model",
+            "tokenizer",
+            "sibling",
+            "components",
+            "site",
+            "by",
+            "layers",
+        ),
         *("heads", "at", "direction", "prompts", "tokens"),
     ),
     OUTPUT: ("out", "runs", "fresh", "cards", "as_json"),
@@ -47,7 +60,7 @@ PANELS = {
 COMPLETED = {
     **{"model": completing.models, "device": completing.DEVICES, "dtype": completing.DTYPES},
     **{"site": completing.sites, "by": completing.AXES, "task": completing.TASKS, "sibling": completing.models},
-    **{"hardware": completing.HARDWARE},
+    **{"hardware": completing.HARDWARE, "tokenizer": completing.models},
 }
 LEAST = {
     **{"n": 1, "seed": 0, "draws": 1, "layers": 0, "cv": 2, "min_examples": 1, "max_window": 2, "max_units": 1},
@@ -65,7 +78,7 @@ PARSED: dict[str, tuple[Callable[[str], Any], str]] = {
     **{"claims": (Path, "FILE"), "out": (Path, "DIR"), "runs": (Path, "DIR"), "store": (Path, "DIR")},
 }
 """What is read of a field's text, and what help calls it."""
-REPEATED = {"data": "FILE", "choose_on": "FILE", "task": "NAME", "sibling": "NAME"}
+REPEATED = {"data": "FILE", "choose_on": "FILE", "task": "NAME", "sibling": "NAME", "tokenizer": "NAME"}
 """What help calls the texts of a ``list``; others are lists of names, with commas."""
 PYTHON = re.compile(r"; in Python [^.;]*|``")
 """What help leaves out of a docstring."""

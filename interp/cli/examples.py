@@ -59,7 +59,11 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "is all well here?": "interp doctor",
         "for a script, or for a report of what went wrong": "interp doctor --json",
     },
-    "tasks": {"what can be asked?": "interp tasks", "for a script": "interp tasks --json"},
+    "tasks": {
+        "what can be asked?": "interp tasks",
+        "for a script": "interp tasks --json",
+        "what does a tokenizer carry?": "interp tasks --tokenizer books",
+    },
     "model info": {
         "the embedded default and its card": "interp model info",
         "one of your own": "interp model info --model ./my-gpt2",

@@ -11,7 +11,7 @@ from interp.cli.dataclass_options import Fields
 from interp.cli.hints import after_head, after_heads
 from interp.cli.options import Tasks
 from interp.cli.running import Work, measuring, typed
-from interp.errors import InputError
+from interp.errors import InputError, InterpError
 from interp.options import CardOptions, HeadsOptions
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
     loaded = work.load()
     how: Any = {"n": asked.n, "seed": asked.seed, **on.how}
     tasks, left_out = load_tasks(names, loaded, **how)
+    if not asked.anyway:
+        tasks, undecidable = _with_clusters(tasks)
+        left_out |= undecidable
     chosen: dict[str, Any] = {}
     if on.choose:
         chosen["choose_on"], without = load_tasks(_with_splits(tasks), loaded, **how, split="select")
@@ -83,9 +86,9 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
         found = {name: records(frame) for name, frame in tables.items()}
         return {**found, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
 
-    drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
+    endless = [each.name for each in tasks if ":" not in each.name]
     again = on.typed + ["--choose"] * on.choose + asked_again(asked)
-    hint = partial(after_heads, report, work.model, drawn, again)
+    hint = partial(after_heads, report, work.model, endless, again)
     work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
 
@@ -142,6 +145,22 @@ def _with_splits(tasks: "list[Task]") -> list[str]:
                 "Python, with interp.heads(..., choose_on=[...])"
             )
     return [each.name for each in tasks]
+
+
+def _with_clusters(tasks: "list[Task]") -> "tuple[list[Task], dict[str, str]]":
+    """The tasks that have clusters enough for a verdict, and by its name why each of the others is left out."""
+    from interp.cli.terminal import warnings_as_lines
+    from interp.methods.task_arguments import none_left, told, without_verdict
+
+    failed: dict[str, InterpError] = {
+        each.name: InputError(f"{each.name}: every head would be undecided, with {why}", "measure it --anyway")
+        for each in tasks
+        if (why := without_verdict(each))
+    }
+    if len(failed) == len(tasks):
+        raise none_left(failed)
+    with warnings_as_lines():
+        return [each for each in tasks if each.name not in failed], told(failed)
 
 
 def _card_pages(model: Any, tasks: "list[Task]", report: "HeadsReport", run: "Run") -> dict[str, str]:

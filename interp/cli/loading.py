@@ -8,6 +8,8 @@ from interp.cli.messages import say
 from interp.errors import InputError, among
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from interp.tasks.corpus import Corpus
     from interp.tasks.task import Task
 
@@ -31,6 +33,28 @@ def load_tasks(
             without = f" ({dropped} left out: {'; '.join(task.dropped)})" if dropped else ""
             say(f"{task.name}: {len(task.units)} of {len(task.units) + dropped} units{without}", err=True)
     return tasks, left_out
+
+
+def tokenizer_named(name: str) -> "tuple[PreTrainedTokenizerBase, int | None]":
+    """The tokenizer of a folder, with or without a model, of a hub name or an embedded model; and the model's context.
+
+    Raises:
+        InputError: There is none.
+        LoadError: It cannot be read.
+    """
+    from interp.model.loading.load import configuration_and_tokenizer
+    from interp.model.loading.tokenizer import GPT2, LLAMA, holds_tokenizer, load_tokenizer
+
+    folder = Path(name).expanduser()
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        kind = next((each for each in (GPT2, LLAMA) if holds_tokenizer(folder, each)), GPT2)
+        tokenizer, n_ctx = load_tokenizer(folder, kind), None
+    else:
+        config, tokenizer = configuration_and_tokenizer(name)
+        n_ctx = config.n_ctx
+    if tokenizer is None:
+        raise InputError(f"{name}: expected a tokenizer, such as a tokenizer.json, found none; save it there")
+    return tokenizer, n_ctx
 
 
 def can_be_asked(model: Any) -> bool:

@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 
 from interp.arguments import require_different, whole_number
-from interp.claims.bootstrap import few_clusters
 from interp.claims.declared import Declared, read_claims
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
@@ -32,7 +31,7 @@ from interp.interventions.sweep import Progress
 from interp.methods.attention_maps import attention_maps
 from interp.methods.judging import COLUMNS as REPLICATION
 from interp.methods.judging import Judged, check_siblings, judge_models, names, replication
-from interp.methods.task_arguments import apart, carried, with_left_out
+from interp.methods.task_arguments import apart, carried, with_left_out, without_verdict
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.options import HeadsOptions
@@ -222,7 +221,7 @@ def heads(
         choose_on = apart(given, choose_on)
     check_siblings(model, siblings)
     for each in given:
-        if few := few_clusters(len({unit.cluster for unit in each.units}), len(each.units)):
+        if few := without_verdict(each):
             _LOG.warning("task %r: every head will be undecided, with %s", each.name, few)
     models, kept = [model, *siblings], as_run(run)
 

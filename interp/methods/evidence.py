@@ -21,6 +21,7 @@ from interp.interventions.reference_set import make_replacement, mean_of_positio
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate
+from interp.methods.behaviour import require_able
 from interp.methods.grid import complete, part_of
 from interp.methods.probes.probe import probe
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
@@ -195,9 +196,11 @@ def gather(
     """Run the attention pass and both ablation sweeps, probe, and exchange the word for heads that may track.
 
     Units that have no other example of their template and length to resample from are left out, and counted. An
-    interrupted sweep is no evidence on the task.
+    interrupted sweep is no evidence on the task. Unless it is measured `anyway`, the model has to do the task at all.
     """
     task, seed = with_donors(task), asked.seed
+    if not asked.anyway:
+        require_able(model, task, seed=seed)
     attention = task_attention(model, task, seed=seed)
     n_heads = model.cfg.n_layers * model.cfg.n_heads
     steps = [part_of(progress, number, 3 if asked.probes else 2, n_heads) for number in range(3)]

@@ -18,7 +18,7 @@ McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -76,7 +76,13 @@ def judge_models(
     tells of whole tasks only.
     """
     given = [*tasks, *choose_on]
-    jobs = [(model, task, asked) for model in models for task in given]
+    # What is asked of the first model on the scored items decides whether a task is left out.
+    others = replace(asked, anyway=True)
+    jobs = [
+        (model, task, asked if model is models[0] and number < len(tasks) else others)
+        for model in models
+        for number, task in enumerate(given)
+    ]
     made = partial(_made, run=run, progress=progress, n=len(models) * (len(given) + len(tasks)))
     found = made(_gathered, jobs, done=0)
     failed = {task.name: each for (_, task, _), each in zip(jobs, found, strict=True) if isinstance(each, InputError)}

@@ -15,6 +15,7 @@ from reprlib import repr as short
 from typing import Any, TypeVar, get_args
 
 from interp.arguments import as_list
+from interp.claims.bootstrap import few_clusters, units_for_clusters
 from interp.errors import InputError, InterpError, NotCarriedError, shown
 from interp.model.loading.bridge import require_model, why_no_head
 from interp.model.positions import looks_back_only
@@ -220,6 +221,13 @@ def carried(
     if failed and not found:
         raise none_left(failed)
     return found, told(failed)
+
+
+def without_verdict(task: Task) -> str:
+    """Why no verdict can come of so few clusters, with the number of units that would do; empty where one can."""
+    n_clusters, n_units = len({unit.cluster for unit in task.units}), len(task.units)
+    few, enough = few_clusters(n_clusters, n_units), units_for_clusters(n_clusters, n_units)
+    return few and f"{few}; {'no n' if enough is None else f'about n={enough}'} would do"
 
 
 def told(failed: Mapping[str, InterpError]) -> dict[str, str]:

@@ -8,9 +8,16 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from interp.claims.bootstrap import cluster_bootstrap, contributions, groups_of
+from interp.claims.bootstrap import (
+    FEWEST_CLUSTERS,
+    cluster_bootstrap,
+    contributions,
+    groups_of,
+    units_for_clusters,
+)
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
+from interp.tasks import agreement, coreference, induction, ioi, reflexive
 
 
 def errors(units):
@@ -346,3 +353,15 @@ def test_from_frame_averages_the_examples_of_a_unit():
 def test_parts_of_different_length_are_refused():
     with pytest.raises(InputError, match=r"expected values \(2, 1\).*got values \(3, 1\)"):
         UnitTable(np.zeros((3, 1)), ["a", "b"], ["x", "x"], pd.RangeIndex(1))
+
+
+def test_the_units_that_would_do_are_enough_of_every_generated_task():
+    """Estimated from 8 to 28 of its units, in whatever clusters they are."""
+    for task in (agreement, coreference, reflexive, ioi, induction):
+        clusters = [pair.cluster for pair in task.pairs(70, seed=0)]
+        for n in (8, 16, 28):
+            enough = units_for_clusters(len({*clusters[:n]}), n)
+            assert n < enough <= 70
+            assert len({*clusters[:enough]}) >= FEWEST_CLUSTERS
+    assert units_for_clusters(1, 8) is None
+    assert units_for_clusters(1, 1) == 48

@@ -84,5 +84,5 @@ REPORT = HeadsReport(
         ]
     ),
     attention_maps=pd.DataFrame(columns=list(ATTENTION_COLUMNS)),
-    provenance={"model": "tiny", "seed": 0},
+    provenance={"model": "tiny", "seed": 0, "left_out": {}},
 )

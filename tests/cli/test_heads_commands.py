@@ -3,11 +3,13 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from fake_evidence import TASK
+from fake_sweeps import a_task
 from made_up_card import IDLE, made_up_card
 from made_up_card import TASK as OF_CARD
 
@@ -111,6 +113,35 @@ def test_the_report_says_how_to_repeat_it(run, monkeypatch, tmp_path):
     run(*arguments)
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["command"] == f"interp heads --out '{out}' --seed 3"
+
+
+class TestTooFewClusters:
+    @pytest.fixture(autouse=True)
+    def _few(self, monkeypatch):
+        """Of the task ``few`` 8 units are left."""
+
+        def load_task(name, **_options):
+            task = a_task(name)
+            return replace(task, units=task.units[:8], dropped={}) if name == "few" else replace(task, dropped={})
+
+        monkeypatch.setattr("interp.tasks.catalogue.load_task", load_task)
+
+    def test_that_they_decide_nothing_is_said_before_the_work_with_the_n_that_would_do(self, calls, refused, tmp_path):
+        said = refused("heads", "--out", tmp_path / "r", "--task", "few")
+        assert said.startswith("few: every head would be undecided, with 8 clusters; at least 30 are needed")
+        assert "about n=48 would do" in said
+        assert "--anyway" in said
+        assert "heads" not in calls
+
+    def test_they_are_measured_where_that_is_asked_for(self, calls, run, tmp_path):
+        assert run("heads", "--out", tmp_path / "r", "--task", "few", "--anyway").exit_code == 0
+        assert calls["heads"][0] == ["few"]
+
+    def test_beside_others_they_are_left_out(self, calls, run, tmp_path):
+        done = run("heads", "--out", tmp_path / "r", "--task", "few", "--task", "b", "--json")
+        assert (done.exit_code, calls["heads"][0]) == (0, ["b"])
+        assert "few is left out: every head would be undecided, with 8 clusters" in done.stderr
+        assert "about n=48 would do" in json.loads(done.stdout)["left_out"]["few"]
 
 
 @pytest.fixture

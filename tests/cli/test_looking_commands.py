@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from test_heads_commands import GENERATED
 
+from interp import load_model
 from interp.doctor.examine import Finding, Look
+from recipes.tokenizer import build_tokenizer
 
 WELL = Look("b", lambda: [Finding("b", "well", "fine")], "")
 WRONG = Look("c", lambda: [Finding("c", "wrong", "is broken", "mend it")], "")
@@ -120,3 +123,30 @@ def test_other_commands_say_what_is_missing_in_a_line():
     done = without(["pandas"], "tasks")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: pandas cannot be imported (No module named 'pandas'); see interp doctor\n"
+
+
+def test_what_tokenizers_carry_is_a_row_for_each_and_each_task(run, tmp_path):
+    load_model().tokenizer.save_pretrained(tmp_path / "alone")
+    asked = ("tasks", "--tokenizer", "books", "--tokenizer", tmp_path / "alone", "--n", 3)
+    rows = json.loads(run(*asked, "--json").stdout)["carried"]
+    assert [(row["tokenizer"], row["task"]) for row in rows] == [
+        (name, task) for name in ("books", str(tmp_path / "alone")) for task in GENERATED
+    ]
+    for row in rows:
+        assert (row["units"], 1 <= row["clusters"] <= 3) == (3, True)
+        assert row["drawn"] == 3 + sum(row["replaced"].values())
+    assert {len(row["replaced"]) > 0 for row in rows[:5]} == {True}
+    assert [row["replaced"] for row in rows[5:]] == [{}] * 5
+    printed = run(*asked).stdout
+    assert len([line for line in printed.splitlines() if "ioi" in line]) == 2
+
+
+def test_a_tokenizer_that_carries_nothing_is_a_row_of_zeros(run, tmp_path):
+    build_tokenizer(["The"]).save_pretrained(tmp_path)
+    rows = json.loads(run("tasks", "--tokenizer", tmp_path, "--n", 2, "--json").stdout)["carried"]
+    assert [(row["units"], row["clusters"]) for row in rows] == [(0, 0)] * 5
+
+
+def test_a_folder_without_a_tokenizer_and_a_number_without_one_are_refused(refused, tmp_path):
+    assert "expected a tokenizer, such as a tokenizer.json, found none" in refused("tasks", "--tokenizer", tmp_path)
+    assert "--n: expected --tokenizer beside it" in refused("tasks", "--n", 3)

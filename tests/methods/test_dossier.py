@@ -25,6 +25,8 @@ from hand_model import (
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.rules import FEW_TASKS, NO_EXCHANGE, UNRELATED
 from interp.errors import InputError
+from interp.methods import behaviour, evidence
+from interp.methods.behaviour import FIRST, require_able
 from interp.methods.dossier import COLUMNS, heads
 from interp.report import heads_frames
 from interp.tasks.task import Unit
@@ -241,6 +243,7 @@ def test_few_clusters_are_warned_of_before_the_work(caplog):
     heads(HandModel(), tasks, progress=lambda *_: told.append(list(caplog.messages)))
     assert len(told[0]) == 1
     assert told[0][0].startswith("task 'small': every head will be undecided, with 4 clusters; at least 30 are needed")
+    assert told[0][0].endswith("; about n=192 would do")  # 16 units are in 4 clusters
     assert caplog.messages == told[0]
 
 
@@ -272,21 +275,81 @@ def test_a_template_of_one_cluster_is_undecided_and_more_units_are_not_promised(
     assert found["n_to_decide"].isna().all()
 
 
-def test_a_model_at_chance_is_undecided():
-    task = varied_task()
-    wrong_way = {f"c{number}" for number in range(22)}
+def turned(task, clusters):
+    """The task with the answers of some of its clusters the wrong way round."""
     units = [
         Unit(*(dataclasses.replace(e, right=e.wrong, wrong=e.right) for e in unit.examples), unit.cluster)
-        if unit.cluster in wrong_way
+        if unit.cluster in clusters
         else unit
         for unit in task.units
     ]
-    found = heads(HandModel(), [dataclasses.replace(task, units=tuple(units))])
-    # 26 of 48 clusters right: above 0, but not surely.
+    return dataclasses.replace(task, units=tuple(units))
+
+
+AT_CHANCE = {f"c{number}" for number in range(22)}
+"""26 of 48 clusters are right: the base is above 0, but not surely."""
+
+
+def test_a_model_at_chance_is_undecided():
+    found = heads(HandModel(), [turned(varied_task(), AT_CHANCE)], anyway=True)
     assert found.tasks["base_low"].item() < 0 < found.tasks["base"].item()
     assert set(verdicts(found).values()) == {"undecided"}
     assert found.summary()["reason"].str.contains("not shown to be above chance").all()
     assert found.summary()["n_to_decide"].isna().all()
+
+
+def test_a_task_that_the_model_cannot_do_ends_before_any_sweep(monkeypatch):
+    monkeypatch.setattr(evidence, "ablate", None)
+    said = (
+        r"above chance on this task: logit difference [\d.]+ .-[\d.]+ to [\d.]+., 54% right, on 192 units; give tasks"
+    )
+    with pytest.raises(InputError, match=said):
+        heads(HandModel(), [turned(varied_task(), AT_CHANCE)])
+
+
+def test_beside_a_task_that_the_model_cannot_do_the_others_go_on_unchanged(report):
+    unable = dataclasses.replace(turned(varied_task(), AT_CHANCE), name="unable")
+    with pytest.warns(RuntimeWarning, match="^unable is left out: the unablated model is not shown to be above chance"):
+        beside = heads(HandModel(), [varied_task(), unable])
+    assert verdicts(beside) == verdicts(report)
+    assert beside.tasks["task"].tolist() == report.tasks["task"].tolist()
+    assert list(beside.provenance["left_out"]) == ["unable"]
+
+
+class TestAble:
+    @pytest.fixture
+    def ran(self, monkeypatch):
+        """How many rows were run, each time."""
+        times, run = [], behaviour.run_plainly
+
+        def counted(model, given, metric):
+            times.append(sum(len(each.rows) for each in given))
+            return run(model, given, metric)
+
+        monkeypatch.setattr(behaviour, "run_plainly", counted)
+        return times
+
+    def test_the_first_units_tell_what_the_model_clearly_can(self, ran):
+        require_able(HandModel(), varied_task())
+        assert ran == [2 * FIRST]
+
+    def test_what_the_first_units_do_not_show_all_of_them_may(self, ran):
+        task = turned(varied_task(), {"c0", "c2", "c4", "c6"})
+        require_able(HandModel(), task)
+        assert ran == [2 * FIRST, len(task.examples)]
+
+    def test_it_refuses_exactly_what_would_be_undecided(self):
+        """Whatever part is turned: the rule is that of the verdicts, on the same units."""
+        refused = []
+        for number in (10, 14, 18, 20, 22, 24):
+            task = turned(varied_task(), {f"c{each}" for each in range(number)})
+            found = heads(HandModel(), [task], probes=False, max_group=0, anyway=True)
+            try:
+                require_able(HandModel(), task, seed=0)
+            except InputError:
+                refused.append(number)
+            assert (number in refused) == (found.tasks["base_low"].item() <= 0)
+        assert 0 < len(refused) < 6
 
 
 def test_looking_away_is_not_significant():

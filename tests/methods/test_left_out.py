@@ -29,7 +29,7 @@ SPLIT = ("himself", "herself")
 """Words of which the tokenizer makes several tokens: the answers of ``reflexive``."""
 REASON = "the tokenizer can carry none of the 20 pairs (answer of more than one token: 20)"
 pytestmark = pytest.mark.unchecked
-QUICK = {"n": 20, "probes": False, "max_group": 0}
+QUICK = {"n": 20, "probes": False, "max_group": 0, "anyway": True}
 
 
 @cache
@@ -92,7 +92,7 @@ def test_probes_that_are_refused_leave_the_other_evidence(monkeypatch):
         raise InputError("cv: nothing to train on", "give more text")
 
     monkeypatch.setattr(evidence, "representation", refused)
-    found = heads(model(), ["agreement"], n=20, max_group=0)
+    found = heads(model(), ["agreement"], n=20, max_group=0, anyway=True)
     assert found.summary()["effect"].notna().all()
     assert found.summary()["probe"].isna().all()
     assert found.provenance["left_out"] == {"agreement, probes": "cv: nothing to train on"}
@@ -129,7 +129,7 @@ def test_a_card_has_the_others_and_says_what_it_lacks(tmp_path):
 
 def test_cards_of_a_report_are_of_the_tasks_in_it(monkeypatch):
     tasks, _ = carried(["agreement", "ioi"], model(), n=20, seed=0)
-    lacking = heads(model(), tasks[:1], probes=False, max_group=0)
+    lacking = heads(model(), tasks[:1], probes=False, max_group=0, anyway=True)
     lacking.provenance["left_out"]["ioi"] = "its rows are odd"
     assert head_cards(model(), tasks, lacking) == ()
 
@@ -144,7 +144,7 @@ def test_every_checkpoint_leaves_out_the_same(tmp_path):
 HEAD = pytest.param(["head", "0.0", "--no-probes"], marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("command", [["heads", "--no-cards", "--no-probes"], HEAD])
+@pytest.mark.parametrize("command", [["heads", "--no-cards", "--no-probes", "--anyway"], HEAD])
 def test_the_command_line_says_what_is_left_of_each_task_before_it_begins_and_in_its_json(command, tmp_path):
     save_model(model(), tmp_path / "model")
     options = ["--task", "reflexive", "--task", "agreement", "--n", "20", "--model", str(tmp_path / "model")]
