@@ -20,7 +20,8 @@ from interp.arguments import as_names
 from interp.errors import InputError
 
 ReplacementName = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
-MetricName = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
+_Compared = Literal["logit_difference", "sentence_log_probability", "probability_difference", "best_logit_difference"]
+MetricName = Literal[_Compared, "probability", "kl_divergence", "accuracy"]
 Components = Literal["heads", "mlps", "neurons"]
 Axis = Literal["layer", "head", "pos", "key", "neuron"]
 Direction = Literal["denoise", "noise"]
@@ -58,8 +59,9 @@ class SweepOptions(MeasureOptions):
     """What every sweep is asked.
 
     Attributes:
-        metric: What is measured: ``logit_difference``, ``sentence_log_probability``, ``probability``,
-            ``kl_divergence``, which rises where all others fall, or ``accuracy``; None for the task's own.
+        metric: What is measured: ``logit_difference``, ``sentence_log_probability``, ``probability_difference``,
+            ``best_logit_difference``, ``probability``, ``kl_divergence``, which rises where all others fall, or
+            ``accuracy``; None for the task's own.
     """
 
     metric: MetricName | None = None

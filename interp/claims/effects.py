@@ -16,7 +16,7 @@ from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 
-DIFFERENCES = ("logit_difference", "sentence_log_probability")
+DIFFERENCES = ("logit_difference", "sentence_log_probability", "probability_difference", "best_logit_difference")
 """The metrics that compare the right with the wrong answer: guessing scores 0."""
 
 

@@ -210,7 +210,7 @@ def _prompts(of: Planned, config: Any, tokenizer: Any) -> tuple[int, int]:
 
     how: Any = {"n": of.n, "unequal_lengths": of.unequal_lengths}
     given = load_task(of.task, **how, tokenizer=tokenizer, n_ctx=config.n_ctx)
-    rows = [(each, end) for each in given.examples for end in each.continuations(given.metric)]
+    rows = [(each, end) for each in given.examples for end, _ in each.continuations(given.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
 
 

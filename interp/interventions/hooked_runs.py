@@ -210,7 +210,18 @@ class DifferentiableRun(_Run):
 def differentiable_runs(
     model: Any, rows: Sequence[Row], metric: MetricName, hook_names: Sequence[str], memory_budget: int | None = None
 ) -> Iterable[tuple[Batch, DifferentiableRun]]:
-    """All rows in batches that the budget holds."""
+    """All rows in batches that the budget holds.
+
+    Refuses sets of sentences: the metric of an example is then no sum over its rows, each with a gradient of its own.
+    """
+    if sets := [each for each in rows if each.continuation and (each.encoded.also_right or each.encoded.also_wrong)]:
+        raise InputError(
+            f"gradients: expected one right and one wrong sentence, got sets of {len(sets[0].encoded.rights)} and "
+            f"{len(sets[0].encoded.wrongs)} behind {sets[0].encoded.example.prompt!r:.80}, whose probabilities are "
+            "summed before the logarithm is taken",
+            "give a metric of answers of one token, if they are",
+            "measure the cells exactly",
+        )
     for whole in batches(model, rows):
         budget = budget_of(whole.tokens.device, memory_budget)
         needed = DifferentiableRun(model, whole.take([0]), metric, hook_names).graph_bytes()

@@ -1,17 +1,23 @@
 """How well does the model do on an example? One number for each, read off the last logits.
 
-- **Logit difference**: the right minus the wrong answer's logit at the prompt's last position.
+- **Logit difference**: the right minus the wrong answer's logit at the prompt's last position. Of sets ``R`` and ``W``
+  of answers ``log sum_R exp(logit) - log sum_W exp(logit)``, which is ``log P(R) - log P(W)``.
+- **Probability difference**: ``P(R) - P(W)``, summed over the right and over the wrong answers (Hanna et al. 2023,
+  greater-than). It has the same sign.
+- **Best logit difference**: ``max_R logit - max_W logit``: above 0 where a right answer is the most probable of
+  all that are named, as in multiple choice.
 - **Sentence log-probability difference**: log-probability in nats of the right minus the wrong
   continuation, each summed over its tokens. What the two sentences share before they differ
-  cancels, so this is BLiMP's full-sentence comparison (Warstadt et al. 2020).
-- **Probability**: of the right answer at the prompt's last position.
+  cancels, so this is BLiMP's full-sentence comparison (Warstadt et al. 2020). Of sets, as above, the logarithms of the
+  summed probabilities.
+- **Probability**: ``P(R)``, of the right answers at the prompt's last position.
 - **KL divergence**: ``sum p_base (log p_base - log p)`` in nats at the prompt's last position: 0 for
   the base run, and larger the more an intervention changes what the model predicts, whatever the answers.
 - **Accuracy**: 1 where the task's own metric is above 0.
 
 Every metric but the last also has a *margin*, above 0 where the example is answered right.
-An example has one row, or two (the right and the wrong sentence) whose signed scores add up: ``Measured`` holds the
-scores by cell, draw and row, and adds them up.
+An example has one row, or one for each right and each wrong sentence, whose signed scores add up: ``Measured`` holds
+the scores by cell, draw and row, and adds them up.
 """
 
 from collections.abc import Sequence
@@ -27,6 +33,10 @@ from interp.errors import InputError, suggest
 from interp.interventions.rows import Batch, Row
 from interp.options import MetricName
 
+COLUMNS_ALONE = ("logit_difference", "best_logit_difference")
+"""The metrics that read the answers' logits and no others."""
+Logits = Float[Tensor, "batch d_vocab"]
+AnswerIds = Int[Tensor, "batch answer"]
 ReadLogits = Float[Tensor, "batch answer_pos d_vocab"]
 Squares = Float[np.ndarray, " row"]
 Fired = Int[np.ndarray, " row"]
@@ -37,8 +47,9 @@ class Answers:
     """What is read of the logits of some rows of a batch."""
 
     positions: range  # the token positions whose logits are read
-    right: Int[Tensor, " batch"]  # the right answer's first token; -1 where an answer has several
-    wrong: Int[Tensor, " batch"]  # likewise the wrong answer's
+    # the right answers' tokens; -1 behind the last, and everywhere where some answer of the row has several tokens
+    right: Int[Tensor, "batch right"]
+    wrong: Int[Tensor, "batch wrong"]  # likewise the wrong answers'
     targets: Int[Tensor, "batch answer_pos"]  # the tokens that `positions` predict, where a continuation is scored
     scored: Bool[Tensor, "batch answer_pos"]  # which of them belong to the row's continuation
 
@@ -46,9 +57,11 @@ class Answers:
     def of(cls, metric: MetricName, batch: Batch) -> "Answers":
         """What `metric` reads of `batch`: the last position, or those that predict the longest continuation."""
         device, last = batch.tokens.device, batch.deciding
-        answers = [(row.encoded.right, row.encoded.wrong) for row in batch.rows]
-        single = [(right[0], wrong[0]) if len(right) == len(wrong) == 1 else (-1, -1) for right, wrong in answers]
-        right, wrong = torch.tensor(single, device=device).T
+        known = [row.encoded if row.encoded.single_tokens else None for row in batch.rows]
+        right, wrong = (
+            _padded([[token for (token,) in getattr(each, name)] if each else [] for each in known]).to(device)
+            for name in ("rights", "wrongs")
+        )
         n_scored = torch.tensor([len(row.continuation) for row in batch.rows], device=device)
         longest = int(n_scored.max()) if metric == "sentence_log_probability" else 0
         positions = range(last - longest, last) if longest else range(last, last + 1)
@@ -63,6 +76,12 @@ class Answers:
     def take(self, index: Int[Tensor, " row"]) -> "Answers":
         """Those of some rows, in this order and as often as they are named."""
         return Answers(self.positions, self.right[index], self.wrong[index], self.targets[index], self.scored[index])
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "row longest"]:
+    """The rows, with -1 behind what is shorter than the longest; one column at least."""
+    longest = max(1, *map(len, rows))
+    return torch.tensor([[*row, *[-1] * (longest - len(row))] for row in rows])
 
 
 @dataclass(frozen=True)
@@ -92,22 +111,33 @@ def score(
         total = (nats * answers.scored).sum(1)
         return Scores(total, total)
     last = logits[:, -1]
-    margin = _difference(last, answers)
+    if metric == "best_logit_difference":
+        best = _best(last, answers.right) - _best(last, answers.wrong)
+        return Scores(best, best)
+    margin = _together(last, answers.right) - _together(last, answers.wrong)
     if metric == "logit_difference":
         return Scores(margin, margin)
     log_p = last.log_softmax(-1)
-    if metric == "probability":
-        return Scores(log_p.gather(1, answers.right[:, None]).squeeze(1).exp(), margin)
+    if metric in ("probability", "probability_difference"):
+        right, wrong = (_together(log_p, each).exp() for each in (answers.right, answers.wrong))
+        return Scores(right if metric == "probability" else right - wrong, margin)
     if base is None:
         raise InputError("a KL divergence needs the base run's log-probabilities, got none")
     return Scores((base.exp() * (base - log_p)).sum(-1), margin)
 
 
-def _difference(last: Float[Tensor, "batch d_vocab"], answers: Answers) -> Float[Tensor, " batch"]:
-    """Right minus wrong logit; NaN where an answer has several tokens."""
-    known = answers.right >= 0
-    right, wrong = (last.gather(1, each.clamp(min=0)[:, None]).squeeze(1) for each in (answers.right, answers.wrong))
-    return torch.where(known, right - wrong, torch.nan)
+def _of_answers(last: Logits, ids: AnswerIds) -> Float[Tensor, "batch answer"]:
+    """The logits of a set of answers; -inf in the place of -1, which is no answer."""
+    return last.gather(1, ids.clamp(min=0)).masked_fill(ids < 0, -torch.inf)
+
+
+def _together(last: Logits, ids: AnswerIds) -> Float[Tensor, " batch"]:
+    """Logarithm of the summed exponentials: of one answer its own number, of none -inf."""
+    return _of_answers(last, ids).logsumexp(1)
+
+
+def _best(last: Logits, ids: AnswerIds) -> Float[Tensor, " batch"]:
+    return _of_answers(last, ids).amax(1)
 
 
 @dataclass(frozen=True)
@@ -162,7 +192,9 @@ class Measured:
         self.value, self.margin = np.full(shape, np.nan), np.full(shape, np.nan)
         self.squares, self.fired = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         self._example = np.array([row.example for row in rows])
-        self._sign = np.array([row.sign for row in rows], dtype=float)
+        # The rows of one example and sign are the sentences of a set of answers.
+        sets, self._set = np.unique([(row.example, row.sign) for row in rows], axis=0, return_inverse=True)
+        self._example_of, self._sign_of = sets.T
 
     def put(self, found: CellScores) -> None:
         """Write down the scores of some rows, from the first on."""
@@ -186,13 +218,25 @@ class Measured:
         where it is, with several. ``fired``: how often an intervention acted on the example, over its rows and the
         draws. ``change_norm``: ``||a' - a||`` of the activation over the example's rows, averaged over the draws.
         """
-        value, margin = (self._sums(each * self._sign) for each in (self.value, self.margin))
+        value, margin = (self._signed(each) for each in (self.value, self.margin))
         correct = np.where(np.isnan(margin), np.nan, margin > 0)
         means = {"value": correct if metric == "accuracy" else value, "correct": correct}
         means["change_norm"] = np.sqrt(self._sums(self.squares))
         wanted, n = self._wanted[..., None], np.maximum(self.draws, 1)[:, None]
         found = {name: np.where(wanted, each, 0.0).sum(axis=1) / n for name, each in means.items()}
         return {**found, "fired": self._sums(self.fired).sum(axis=1)}
+
+    def _signed(self, rows: Num[np.ndarray, "cell draw row"]) -> Num[np.ndarray, "cell draw example"]:
+        """Over the sets of each example: right minus wrong. Probabilities of a set of sentences add up."""
+        together, moved = np.full((len(self._sign_of), *rows.shape[:2]), -np.inf), np.moveaxis(rows, 2, 0)
+        if len(together) == len(moved):
+            together[self._set] = moved
+        else:
+            with np.errstate(invalid="ignore"):  # what is not measured is NaN
+                np.logaddexp.at(together, self._set, moved)
+        total = np.zeros((1 + int(self._example.max()), *rows.shape[:2]))
+        np.add.at(total, self._example_of, self._sign_of[:, None, None] * together)
+        return np.moveaxis(total, 0, 2)
 
     def _sums(self, rows: Num[np.ndarray, "cell draw row"]) -> Num[np.ndarray, "cell draw example"]:
         """Over the rows of each example."""

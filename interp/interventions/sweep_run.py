@@ -327,7 +327,9 @@ def _named(replacement: Replacement, model: Any) -> str:
 
 def _as_asked(row: Row) -> list[Any]:
     scored = row.encoded
-    answers = (scored.right, scored.wrong, scored.example.template, row.layout, row.run.critical)
+    # Of single answers as it was before there were sets.
+    also = (scored.also_right, scored.also_wrong) if scored.also_right or scored.also_wrong else ()
+    answers = (scored.right, scored.wrong, *also, scored.example.template, row.layout, row.run.critical)
     return [row.example, row.fold, row.sign, row.tokens, row.source_tokens, row.source_positions, *answers]
 
 

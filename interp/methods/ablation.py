@@ -317,7 +317,7 @@ def as_measured(task: Task, metric: MetricName | None) -> Task:
 
 def _prompts_alone(unit: Unit) -> Unit:
     def short(each: EncodedExample) -> EncodedExample:
-        return replace(each, right=each.right[:1], wrong=each.wrong[:1])
+        return each.with_answers([each.right[:1]], [each.wrong[:1]])
 
     other = None if unit.counterfactual is None else short(unit.counterfactual)
     return replace(unit, item=short(unit.item), counterfactual=other)

@@ -132,6 +132,17 @@ def as_predicted(
     return given
 
 
+def require_single_answers(task: Task, what: str) -> None:
+    """Refuse sets of answers, for what reads one direction of the unembedding."""
+    for each in task.examples:
+        if each.also_right or each.also_wrong:
+            raise InputError(
+                f"{what}: expected one right and one wrong answer, got {len(each.rights)} and {len(each.wrongs)} for "
+                f"{each.example.prompt!r:.80}: the logarithm of their summed probabilities is no direction of the "
+                "stream, so that no part of it writes a share of its own; give a task with single answers"
+            )
+
+
 def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int) -> list[Task]:
     """``as_predicted`` of each, where `n` is for those that are given by name, if any are."""
     return [as_predicted(each, model, n=own, seed=seed) for each, own in _with_n(tasks, n)]

@@ -203,7 +203,7 @@ def _example(item: BlimpItem, tagged: TaggedItem | None, metric: Metric) -> Exam
 
 def _continuations(item: BlimpItem, metric: Metric) -> tuple[str, str, str]:
     """The prompt, and the right and the wrong continuation."""
-    if metric == "logit_difference":
+    if metric != "sentence_log_probability":
         if item.prefix is None or not item.one_prefix:
             raise TaskError(
                 f"{item.uid}, pair {item.pair_id}: logit_difference needs a critical word after a shared prefix "

@@ -179,7 +179,8 @@ def load_task(
     encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths}
     request = TaskRequest(name, info, tokenizer, metric or info.metric, **sampled, **encoded)
     single_words = file_task is not None and file_task.single_words
-    if request.metric not in (info.metric, "sentence_log_probability") and not single_words:
+    sentences = info.metric == "sentence_log_probability" and not single_words
+    if sentences and request.metric != info.metric:
         raise TaskError(f"{name} is measured by {info.metric}, got metric={metric!r}; leave metric out")
     if file_task is not None:
         if split != "test":

@@ -75,7 +75,7 @@ def encode_task(
         tokenizer: A fast tokenizer of ``transformers``, usually ``model.tokenizer``.
         name: The task's name.
         description: One sentence, for people.
-        metric: What effects are measured on. With ``logit_difference`` both answers must be single tokens.
+        metric: What effects are measured on. Answers must be single tokens unless it is ``sentence_log_probability``.
         query: Which position the relation looks from.
         references: Pairs that replacement values and baselines come from; those with a prompt (or, where whole
             sentences are scored, a sentence) of `pairs` are left out. Without references the units serve each other
@@ -169,14 +169,18 @@ class _Encoder:
         return units, dropped
 
     def _example(self, example: Example, rows: Sequence[TokenizedText]) -> EncodedExample:
-        prompt, with_right, with_wrong = rows
-        right, wrong = _continuation(prompt, with_right), _continuation(prompt, with_wrong)
-        _require(self.metric != "logit_difference" or len(right) == len(wrong) == 1, "answer of more than one token")
-        _require(right != wrong, "right and wrong are the same token")
-        longest = max(len(with_right.ids), len(with_wrong.ids)) + len(prompt.after)
+        prompt, *ends = rows
+        answers = [_continuation(prompt, each) for each in ends]
+        single = self.metric == "sentence_log_probability" or all(len(each) == 1 for each in answers)
+        _require(single, "answer of more than one token")
+        _require(len({*answers}) == len(answers), "right and wrong are the same token")
+        longest = max(len(each.ids) for each in ends) + len(prompt.after)
         _require(self.n_ctx is None or longest <= self.n_ctx, "longer than the context")
-        positions = _relation_positions(example, with_right)
-        return EncodedExample(example, prompt.ids, right, wrong, *positions, None, prompt.n_before, prompt.after)
+        n_right, positions = len(example.rights), _relation_positions(example, ends[0])
+        encoded = EncodedExample(
+            example, prompt.ids, answers[0], answers[n_right], *positions, None, prompt.n_before, prompt.after
+        )
+        return encoded.with_answers(answers[:n_right], answers[n_right:])
 
     def _with_other_word(self, encoded: EncodedExample) -> EncodedExample:
         """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
@@ -188,9 +192,9 @@ class _Encoder:
         return encoded
 
 
-def _texts(example: Example) -> tuple[str, str, str]:
-    """What of an example is tokenized."""
-    return example.prompt, example.text, example.prompt + example.wrong
+def _texts(example: Example) -> list[str]:
+    """What of an example is tokenized: its prompt, and that with each right and each wrong answer."""
+    return [example.prompt + end for end in ("", *example.rights, *example.wrongs)]
 
 
 def _continuation(prompt: TokenizedText, whole: TokenizedText) -> tuple[int, ...]:
