@@ -27,8 +27,9 @@ def origin_of(model: Any) -> str:
 
 
 def task_provenance(task: Task) -> dict[str, Any]:
-    """Name and data hash of a task."""
-    return {"task": task.name, "data_hash": task.hash}
+    """Name and data hash of a task; where there are any, the counterfactual's name and the hash of its Python file."""
+    more = {"counterfactual": task.counterfactual, "source_hash": task.source_hash}
+    return {"task": task.name, "data_hash": task.hash, **{name: each for name, each in more.items() if each}}
 
 
 def task_shown(task: Task, tokenizer: Any, labels: Iterable[str]) -> dict[str, Any]:

@@ -229,5 +229,5 @@ BLIMP = TaskInfo(
 def load_blimp(request: TaskRequest) -> Task:
     """Read a paradigm as a task."""
     items = request.choose(list(read_blimp(request.source)), lambda item: (item.good, item.bad))
-    pairs = [blimp_pair(item, request.metric) for item in items]
+    pairs = [blimp_pair(item, request.metric or "sentence_log_probability") for item in items]
     return request.encode(pairs, blimp_coverage(items, pairs))

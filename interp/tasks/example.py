@@ -7,7 +7,7 @@ Everything here is text and character spans. How words become a tokenizer's toke
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from interp.arguments import named_arguments
@@ -232,9 +232,11 @@ class MinimalPair:
         item: The example.
         counterfactual: Its twin, or None where the source has none.
         cluster: The lexical draw, for example the subject's lemma: the unit that the statistics resample.
+        counterfactuals: Others by name, of which ``load_task(counterfactual=NAME)`` or ``against`` takes one in the
+            place of `counterfactual`.
 
     Raises:
-        TaskError: `cluster` is no text.
+        TaskError: `cluster` is no text, or something is no example.
 
     Examples:
         >>> plural = interp.Example("The keys", " are", " is", None, template="simple", layout="simple")
@@ -246,12 +248,29 @@ class MinimalPair:
     item: Example
     counterfactual: Example | None
     cluster: str
+    counterfactuals: Mapping[str, Example] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.cluster, str):
             raise TaskError(f"cluster: expected the name of a lexical draw, got {self.cluster!r}; give it as text")
+        others = {"counterfactual": self.counterfactual, **self.counterfactuals}
+        for name, each in {"item": self.item, **others}.items():
+            if not isinstance(each, Example) and (each is not None or name != "counterfactual"):
+                raise TaskError(f"{name}: expected an interp.Example, got {shown(each)}")
 
     @property
     def examples(self) -> tuple[Example, ...]:
         """The item and, where there is one, its counterfactual."""
         return (self.item,) if self.counterfactual is None else (self.item, self.counterfactual)
+
+    @property
+    def swaps_answers(self) -> bool:
+        """Whether item and counterfactual have the same answers, not all of them right in both."""
+        item, other = self.item, self.counterfactual
+        return other is not None and (
+            {*item.rights} != {*other.rights} and {*item.rights, *item.wrongs} == {*other.rights, *other.wrongs}
+        )
+
+    def against(self, name: str) -> "MinimalPair":
+        """The pair with one of its named counterfactuals in the place of its own; with none where it lacks that."""
+        return replace(self, counterfactual=self.counterfactuals.get(name))

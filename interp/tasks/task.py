@@ -165,6 +165,8 @@ class Task:
         hash: SHA-256 of the units' and references' text and token ids.
         feature: The key of ``Example.features`` that the related word decides and probes read; None for none.
         from_text: Whether ``encode_task`` made the ids: then a model's tokenizer must make the same ones of the text.
+        counterfactual: Which of the pairs' named counterfactuals are taken; None for the pairs' own.
+        source_hash: SHA-256 of the Python file that made it; None for what no such file made.
     """
 
     name: str
@@ -178,6 +180,8 @@ class Task:
     hash: str
     feature: str | None = None
     from_text: bool = False
+    counterfactual: str | None = None
+    source_hash: str | None = None
 
     @property
     def examples(self) -> tuple[EncodedExample, ...]:
