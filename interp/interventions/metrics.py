@@ -14,24 +14,29 @@
 - **KL divergence**: ``sum p_base (log p_base - log p)`` in nats at the prompt's last position: 0 for
   the base run, and larger the more an intervention changes what the model predicts, whatever the answers.
 - **Accuracy**: 1 where the task's own metric is above 0.
+- **A function of your own**: ``(logits, example) -> number``, of the logits ``[d_vocab]`` at the prompt's last position
+  and the ``EncodedExample`` (``MetricFunction``). It has no margin.
 
-Every metric but the last also has a *margin*, above 0 where the example is answered right.
+Every metric but the last two also has a *margin*, above 0 where the example is answered right.
 An example has one row, or one for each right and each wrong sentence, whose signed scores add up: ``Measured`` holds
 the scores by cell, draw and row, and adds them up.
 """
 
-from collections.abc import Sequence
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from interp.errors import InputError, suggest
+from interp.errors import InputError, shown, suggest
 from interp.interventions.rows import Batch, Row
 from interp.options import MetricName
+from interp.tasks.task import EncodedExample
 
 COLUMNS_ALONE = ("logit_difference", "best_logit_difference")
 """The metrics that read the answers' logits and no others."""
@@ -40,6 +45,74 @@ AnswerIds = Int[Tensor, "batch answer"]
 ReadLogits = Float[Tensor, "batch answer_pos d_vocab"]
 Squares = Float[np.ndarray, " row"]
 Fired = Int[np.ndarray, " row"]
+
+
+@dataclass(frozen=True)
+class MetricFunction:
+    """A metric of the user's own: ``(logits, example) -> number``."""
+
+    function: Callable[[Any, Any], Any]
+
+    def __post_init__(self) -> None:
+        if not inspect.isfunction(self.function):
+            raise InputError(
+                f"metric: expected a name, or a function (logits, example) -> number, got {shown(self.function)}; "
+                "write one with def, whose source says what it is"
+            )
+
+    @property
+    def name(self) -> str:
+        """The function's module and qualified name."""
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+    @property
+    def source_hash(self) -> str:
+        """SHA-256 of its source, or of its code where there is none."""
+        code = self.function.__code__
+        try:
+            source = inspect.getsource(self.function)
+        except (OSError, TypeError):
+            source = repr((code.co_code, code.co_names, [each for each in code.co_consts if not inspect.iscode(each)]))
+        return hashlib.sha256(source.encode()).hexdigest()
+
+    def asked(self) -> str:
+        """What a kept run is found by. Refuses what the source does not say: variables of a function around it."""
+        if names := self.function.__code__.co_freevars:
+            raise InputError(
+                f"run: metric {self.name} takes {', '.join(names)} from the function around it, which no hash of its "
+                "source can tell; write it at the top of a module, or measure without run"
+            )
+        return f"{self.name} {self.source_hash}"
+
+    def score(self, last: Logits, examples: Sequence[EncodedExample]) -> Float[Tensor, " batch"]:
+        """Its number for each row."""
+        found = []
+        for logits, example in zip(last, examples, strict=True):
+            value = self.function(logits, example)
+            try:
+                found.append(float(value))
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"metric {self.name}: expected a number of {example.example.prompt!r:.80}, got {shown(value)}"
+                ) from error
+        return torch.tensor(found, dtype=torch.float64, device=last.device)
+
+
+AnyMetric = MetricName | MetricFunction
+
+
+def as_metric(metric: str | Callable[[Any, Any], Any]) -> AnyMetric:
+    """The metric of this name, or of this function; refuses an unknown name with the nearest ones."""
+    if not isinstance(metric, str):
+        return metric if isinstance(metric, MetricFunction) else MetricFunction(metric)
+    if metric not in get_args(MetricName):
+        raise InputError(f"no metric is called {metric!r}; {suggest(metric, get_args(MetricName))}")
+    return cast(MetricName, metric)
+
+
+def name_of(metric: AnyMetric) -> str:
+    """What results call a metric."""
+    return metric.name if isinstance(metric, MetricFunction) else metric
 
 
 @dataclass(frozen=True)
@@ -52,9 +125,10 @@ class Answers:
     wrong: Int[Tensor, "batch wrong"]  # likewise the wrong answers'
     targets: Int[Tensor, "batch answer_pos"]  # the tokens that `positions` predict, where a continuation is scored
     scored: Bool[Tensor, "batch answer_pos"]  # which of them belong to the row's continuation
+    examples: tuple[EncodedExample, ...] = ()  # each row's, where the metric is a function
 
     @classmethod
-    def of(cls, metric: MetricName, batch: Batch) -> "Answers":
+    def of(cls, metric: AnyMetric, batch: Batch) -> "Answers":
         """What `metric` reads of `batch`: the last position, or those that predict the longest continuation."""
         device, last = batch.tokens.device, batch.deciding
         known = [row.encoded if row.encoded.single_tokens else None for row in batch.rows]
@@ -71,11 +145,14 @@ class Answers:
             wrong,
             batch.tokens[:, last + 1 - longest : last + 1],
             torch.arange(longest, 0, -1, device=device) <= n_scored[:, None],
+            tuple(row.encoded for row in batch.rows) if isinstance(metric, MetricFunction) else (),
         )
 
     def take(self, index: Int[Tensor, " row"]) -> "Answers":
         """Those of some rows, in this order and as often as they are named."""
-        return Answers(self.positions, self.right[index], self.wrong[index], self.targets[index], self.scored[index])
+        examples = tuple(self.examples[each] for each in index.tolist()) if self.examples else ()
+        found = (self.right[index], self.wrong[index], self.targets[index], self.scored[index])
+        return Answers(self.positions, *found, examples)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "row longest"]:
@@ -92,14 +169,8 @@ class Scores:
     margin: Float[Tensor, " batch"]
 
 
-def check_metric(metric: str) -> None:
-    """Refuse an unknown metric with an ``InputError`` that says which are nearest."""
-    if metric not in get_args(MetricName):
-        raise InputError(f"no metric is called {metric!r}; {suggest(str(metric), get_args(MetricName))}")
-
-
 def score(
-    metric: MetricName, logits: ReadLogits, answers: Answers, base: Float[Tensor, "batch d_vocab"] | None = None
+    metric: AnyMetric, logits: ReadLogits, answers: Answers, base: Float[Tensor, "batch d_vocab"] | None = None
 ) -> Scores:
     """Score the logits at the answers' positions, in at least 32-bit floats, whatever the model's.
 
@@ -111,6 +182,9 @@ def score(
         total = (nats * answers.scored).sum(1)
         return Scores(total, total)
     last = logits[:, -1]
+    if isinstance(metric, MetricFunction):
+        value = metric.score(last, answers.examples)
+        return Scores(value, torch.full_like(value, torch.nan))
     if metric == "best_logit_difference":
         best = _best(last, answers.right) - _best(last, answers.wrong)
         return Scores(best, best)
@@ -211,7 +285,7 @@ class Measured:
     def _wanted(self) -> Bool[np.ndarray, "cell draw"]:
         return np.arange(self.value.shape[1]) < self.draws[:, None]
 
-    def by_example(self, metric: MetricName) -> dict[str, Num[np.ndarray, "cell example"]]:
+    def by_example(self, metric: AnyMetric) -> dict[str, Num[np.ndarray, "cell example"]]:
         """What was measured on each example; NaN where nothing was.
 
         ``value``: the metric, averaged over the draws. ``correct``: 1 where the margin is above 0; the share of draws

@@ -7,11 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from interp.interventions.metrics import COLUMNS_ALONE, Answers, RowScores, Scores, score
+from interp.interventions.metrics import COLUMNS_ALONE, Answers, AnyMetric, RowScores, Scores, score
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.options import MetricName
 from interp.residual.collecting import read
 
 FinalStream = Float[Tensor, "row answer_pos d_model"]
@@ -30,7 +29,7 @@ class BaseRun:
         self,
         model: HookedTransformer,
         batch: Batch,
-        metric: MetricName,
+        metric: AnyMetric,
         first_layer: int,
         extra: Iterable[Site],
         *,

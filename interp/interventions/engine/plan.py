@@ -21,12 +21,11 @@ from interp.arguments import whole_number
 from interp.errors import InputError
 from interp.interventions.engine.base_run import OFFLOADED_TO
 from interp.interventions.intervention import Intervention, changed_positions
-from interp.interventions.metrics import COLUMNS_ALONE
+from interp.interventions.metrics import COLUMNS_ALONE, AnyMetric
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, batches
 from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.options import MetricName
 from interp.residual.collecting import read
 
 Interventions = Sequence[Intervention]
@@ -181,7 +180,7 @@ class Sizes:
     """
 
     def __init__(
-        self, model: HookedTransformer, metric: MetricName, interventions: Sequence[Intervention], budget: int | None
+        self, model: HookedTransformer, metric: AnyMetric, interventions: Sequence[Intervention], budget: int | None
     ):
         self._model, self._metric = model, metric
         weight = model.W_E
