@@ -11,7 +11,7 @@ Examples:
     ('layer', 'head')
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,9 @@ from interp.arguments import as_names
 from interp.errors import InputError
 
 ReplacementName = Literal["zero", "mean", "positional_mean", "template_mean", "resample"]
-MetricName = Literal["logit_difference", "sentence_log_probability", "probability", "kl_divergence", "accuracy"]
+_Compared = Literal["logit_difference", "sentence_log_probability", "probability_difference", "best_logit_difference"]
+MetricName = Literal[_Compared, "probability", "kl_divergence", "accuracy"]
+AskedMetric = MetricName | Callable[..., Any]
 Components = Literal["heads", "mlps", "neurons"]
 Axis = Literal["layer", "head", "pos", "key", "neuron"]
 Direction = Literal["denoise", "noise"]
@@ -58,11 +60,12 @@ class SweepOptions(MeasureOptions):
     """What every sweep is asked.
 
     Attributes:
-        metric: What is measured: ``logit_difference``, ``sentence_log_probability``, ``probability``,
-            ``kl_divergence``, which rises where all others fall, or ``accuracy``; None for the task's own.
+        metric: What is measured: ``logit_difference``, ``sentence_log_probability``, ``probability_difference``,
+            ``best_logit_difference``, ``probability``, ``kl_divergence``, which rises where all others fall, or
+            ``accuracy``; in Python also a function ``(logits, example) -> number``; None for the task's own.
     """
 
-    metric: MetricName | None = None
+    metric: AskedMetric | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

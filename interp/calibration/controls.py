@@ -159,7 +159,7 @@ def _fitted(
     rows = [[0, *(ids[word] for word in each.prompt.split())] for each in examples]
     tokens = torch.tensor([[*own, *[0] * (LONGEST - len(own))] for own in rows])
     queries = torch.tensor([len(own) - 1 for own in rows])
-    answers = torch.tensor([[ids[each.right.strip()], ids[each.wrong.strip()]] for each in examples])
+    answers = torch.tensor([[ids[each.rights[0].strip()], ids[each.wrongs[0].strip()]] for each in examples])
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
     for _ in range(most_steps):
         batch = torch.randint(len(tokens), (BATCH,), generator=generator)

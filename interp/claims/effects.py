@@ -16,7 +16,7 @@ from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 
-DIFFERENCES = ("logit_difference", "sentence_log_probability")
+DIFFERENCES = ("logit_difference", "sentence_log_probability", "probability_difference", "best_logit_difference")
 """The metrics that compare the right with the wrong answer: guessing scores 0."""
 
 
@@ -71,7 +71,7 @@ def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: i
     return cluster_bootstrap(UnitTable.from_frame(frame, column, by=by), seed=seed).low > chance
 
 
-def check_judged(metric: str) -> None:
+def check_judged(metric: object) -> None:
     """Refuse a KL divergence, which is 0 for the base run."""
     if metric == "kl_divergence":
         raise InputError(

@@ -183,7 +183,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def _several(hint: Any) -> bool:
-    return any(get_origin(each) not in (None, Literal) for each in _parts(hint))
+    return any(get_origin(each) not in (None, Literal, Callable) for each in _parts(hint))
 
 
 def _value(name: str, hint: Any, given: Any) -> Any:

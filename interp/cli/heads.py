@@ -57,7 +57,7 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
 
     names = list(dict.fromkeys(on.task or generated_tasks()))
     loaded = work.load()
-    how: Any = {"n": asked.n, "seed": asked.seed, **on.how}
+    how: Any = {"n": asked.n, "seed": asked.seed, **on.chosen()}
     tasks, left_out = load_tasks(names, loaded, **how)
     if not asked.anyway:
         tasks, undecidable = _with_clusters(tasks)
@@ -86,8 +86,8 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
         found = {name: records(frame) for name, frame in tables.items()}
         return {**found, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
 
-    endless = [each.name for each in tasks if ":" not in each.name]
-    again = on.typed + ["--choose"] * on.choose + asked_again(asked)
+    endless = [each.name for each in tasks if is_generated(each.name)]
+    again = on.again() + ["--choose"] * on.choose + asked_again(asked)
     hint = partial(after_heads, report, work.model, endless, again)
     work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
@@ -120,7 +120,7 @@ def head(
     loaded = work.load()
     which = as_head(loaded, name)
     names = list(dict.fromkeys(on.task or generated_tasks()))
-    tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, **on.how)
+    tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, **on.chosen())
     with measuring("head") as progress:
         found = head_card.head_card(loaded, which, tasks, options=replace(asked, n=None), progress=progress, run=run)
     card = with_left_out(found, left_out)
@@ -136,10 +136,17 @@ def generated_tasks() -> list[str]:
     return [name for name in list_tasks()["name"] if ":" not in name]
 
 
+def is_generated(name: str) -> bool:
+    """Whether a task of this name is drawn, and read from no file."""
+    from interp.tasks.catalogue import is_own
+
+    return ":" not in name and not is_own(name)
+
+
 def _with_splits(tasks: "list[Task]") -> list[str]:
     """The names of the tasks, all of which have items to choose on."""
     for each in tasks:
-        if ":" in each.name:
+        if not is_generated(each.name):
             raise InputError(
                 f"--choose: expected generated tasks, which have other items to choose on, got {each.name}; choose in "
                 "Python, with interp.heads(..., choose_on=[...])"

@@ -74,52 +74,55 @@ def require_no_layers(heads: Any, layers: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unequal:
+class Pairs:
     """How the pairs of a task are chosen.
 
     Attributes:
         unequal_lengths: Keep pairs whose two prompts have different numbers of tokens.
         chat: Put each prompt into the tokenizer's chat template, as the beginning of an instruct model's answer.
+        counterfactual: Which of the counterfactuals is taken that pairs of your own name; None for the pair's own.
     """
 
     unequal_lengths: bool = False
     chat: bool = False
+    counterfactual: str | None = None
 
-    @property
-    def how(self) -> dict[str, Any]:
-        """The same for ``load_task``."""
-        return {"unequal_lengths": self.unequal_lengths, "chat": self.chat}
+    def chosen(self) -> dict[str, Any]:
+        """As ``load_task`` takes it."""
+        names = ("unequal_lengths", "chat", "counterfactual")
+        return {name: getattr(self, name) for name in names}
 
-    @property
-    def typed(self) -> list[str]:
-        """What of it was asked for, as one types it."""
-        return [f"--{name.replace('_', '-')}" for name, given in self.how.items() if given]
+    def again(self) -> list[str]:
+        """As one types it."""
+        switches = [f"--{name.replace('_', '-')}" for name, given in self.chosen().items() if given is True]
+        return switches + ([] if self.counterfactual is None else ["--counterfactual", self.counterfactual])
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneTask(Unequal):
+class OneTask(Pairs):
     """What is measured on a task.
 
     Attributes:
-        task: A task of `interp tasks`.
+        task: A task of `interp tasks`, or pairs of your own: FILE.jsonl or FILE.py:NAME.
     """
 
     task: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tasks(Unequal):
+class Tasks(Pairs):
     """What is measured on several tasks.
 
     Attributes:
-        task: A task of `interp tasks`; repeat it for several; None for all generated tasks.
+        task: A task of `interp tasks`, or FILE.jsonl or FILE.py:NAME; repeat it for several; None for all generated
+            tasks.
     """
 
     task: list[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn(Unequal):
+class Drawn(Pairs):
     """What is drawn of a task.
 
     Attributes:

@@ -55,12 +55,12 @@ def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: 
 
     loaded = work.load()
     drawn: Any = {"n": asked.n, "seed": asked.seed, "metric": asked.metric}
-    given = as_predicted(on.task, loaded, **drawn, **on.how)
+    given = as_predicted(on.task, loaded, **drawn, **on.chosen())
     with measuring(measure.__name__) as progress:
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)
         page = page_of(frames)
-    hint = (lambda: after_sweep(frames, given, work.model, asked.metric)) if frames.complete else None
+    hint = (lambda: after_sweep(frames, given, work.model, asked.asked()["metric"])) if frames.complete else None
     work.answer(result, lambda: {"task": on.task, **asked.asked(), **_numbers(frames)}, hint, lambda _: page)
     if not frames.complete:
         say(interrupted(), err=True)

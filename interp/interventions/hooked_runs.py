@@ -28,10 +28,20 @@ from torch import Tensor, nn
 from interp.errors import InputError
 from interp.interventions.engine.plan import budget_of
 from interp.interventions.intervention import Intervention, squared_change
-from interp.interventions.metrics import UNCHANGED, Answers, CellScores, Measured, ReadLogits, RowScores, Scores, score
+from interp.interventions.metrics import (
+    UNCHANGED,
+    Answers,
+    AnyMetric,
+    CellScores,
+    Measured,
+    MetricFunction,
+    ReadLogits,
+    RowScores,
+    Scores,
+    score,
+)
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.transformer import HookedTransformer
-from interp.options import MetricName
 from interp.residual.collecting import require_points, require_run
 from interp.shapes import Residual, Tokens
 
@@ -45,7 +55,7 @@ Hooks = list[tuple[str, Callable[..., Tensor]]]
 class _Run:
     """A batch that a metric is read on."""
 
-    def __init__(self, model: Any, batch: Batch, metric: MetricName):
+    def __init__(self, model: Any, batch: Batch, metric: AnyMetric):
         self._model, self._batch, self._metric = model, batch, metric
         self._answers = Answers.of(metric, batch)
         self._base_log_p: Float[Tensor, "batch d_vocab"] | None = None  # what a KL divergence compares with
@@ -71,7 +81,7 @@ class PlainRun(_Run):
     """A batch that a metric is measured on, with and without interventions."""
 
     @torch.inference_mode()
-    def __init__(self, model: Any, batch: Batch, metric: MetricName, *, patched: bool = False):
+    def __init__(self, model: Any, batch: Batch, metric: AnyMetric, *, patched: bool = False):
         """Run the batch and, if `patched`, its sources, which are scored by the rows' own answers."""
         super().__init__(model, batch, metric)
         base = self._logits(batch.tokens)
@@ -111,7 +121,7 @@ class Plain:
 
     halvings = 0
 
-    def __init__(self, model: Any, metric: MetricName, cells: Sequence[Sequence[Intervention]], *, patched: bool):
+    def __init__(self, model: Any, metric: AnyMetric, cells: Sequence[Sequence[Intervention]], *, patched: bool):
         self._model, self._metric, self._cells, self._patched = model, metric, cells, patched
         draws = [max(each.replacement.draws for each in cell) for cell in cells]
         self._strands = [(cell, draw) for cell, n in enumerate(draws) for draw in range(n)]
@@ -132,7 +142,7 @@ class Plain:
             yield CellScores(cell, draw, run.scores(self._cells[cell], draw))
 
 
-def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> pd.DataFrame:
+def run_plainly(model: Any, batches: Sequence[Batch], metric: AnyMetric) -> pd.DataFrame:
     """What ``Measured.by_example`` says of the examples of `batches` without interventions: one row an example."""
     measured = Measured([row for batch in batches for row in batch.rows], [])
     first_row = 0
@@ -145,12 +155,17 @@ def run_plainly(model: Any, batches: Sequence[Batch], metric: MetricName) -> pd.
 class DifferentiableRun(_Run):
     """A batch whose metric is read, and differentiated, at the points called `names`."""
 
-    def __init__(self, model: Any, batch: Batch, metric: MetricName, hook_names: Iterable[str]):
+    def __init__(self, model: Any, batch: Batch, metric: AnyMetric, hook_names: Iterable[str]):
         """Prepare, and for a KL divergence run the batch once: that is what it compares with."""
         if metric == "accuracy":
             raise InputError(
                 "accuracy is a step and has no gradient to estimate effects with",
                 "give the metric whose sign it is (logit_difference or sentence_log_probability)",
+                "measure the cells exactly",
+            )
+        if isinstance(metric, MetricFunction):
+            raise InputError(
+                f"metric {metric.name}: expected a named one, whose gradients are known, got a function of your own",
                 "measure the cells exactly",
             )
         super().__init__(model, batch, metric)
@@ -208,9 +223,20 @@ class DifferentiableRun(_Run):
 
 
 def differentiable_runs(
-    model: Any, rows: Sequence[Row], metric: MetricName, hook_names: Sequence[str], memory_budget: int | None = None
+    model: Any, rows: Sequence[Row], metric: AnyMetric, hook_names: Sequence[str], memory_budget: int | None = None
 ) -> Iterable[tuple[Batch, DifferentiableRun]]:
-    """All rows in batches that the budget holds."""
+    """All rows in batches that the budget holds.
+
+    Refuses sets of sentences: the metric of an example is then no sum over its rows, each with a gradient of its own.
+    """
+    if sets := [each for each in rows if each.continuation and (each.encoded.also_right or each.encoded.also_wrong)]:
+        raise InputError(
+            f"gradients: expected one right and one wrong sentence, got sets of {len(sets[0].encoded.rights)} and "
+            f"{len(sets[0].encoded.wrongs)} behind {sets[0].encoded.example.prompt!r:.80}, whose probabilities are "
+            "summed before the logarithm is taken",
+            "give a metric of answers of one token, if they are",
+            "measure the cells exactly",
+        )
     for whole in batches(model, rows):
         budget = budget_of(whole.tokens.device, memory_budget)
         needed = DifferentiableRun(model, whole.take([0]), metric, hook_names).graph_bytes()

@@ -27,9 +27,10 @@ def origin_of(model: Any) -> str:
 
 
 def task_provenance(task: Task) -> dict[str, Any]:
-    """Name and data hash of a task, and that its prompts stand in a chat template, where they do."""
+    """Name and data hash of a task; where they apply, the counterfactual's name, the hash of its file, the template."""
     in_chat = any(each.example.chat for each in task.examples)
-    return {"task": task.name, "data_hash": task.hash, **({"chat": True} if in_chat else {})}
+    more = {"counterfactual": task.counterfactual, "source_hash": task.source_hash, "chat": in_chat}
+    return {"task": task.name, "data_hash": task.hash, **{name: each for name, each in more.items() if each}}
 
 
 def task_shown(task: Task, tokenizer: Any, labels: Iterable[str]) -> dict[str, Any]:

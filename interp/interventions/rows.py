@@ -7,6 +7,7 @@ them, whether or not it takes an attention mask.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,8 @@ from interp.tasks.alignment import corresponding
 from interp.tasks.task import EncodedExample, Task, Unit
 
 BATCH_SIZE = 256
+OF_SINGLE_TOKENS = ("logit_difference", "probability_difference", "best_logit_difference", "probability")
+"""The metrics that compare the logits of single tokens."""
 Source = Literal[Direction, "word"]
 """Where activations are patched in from: the unit's other example, or the one in which the related word is another."""
 
@@ -129,7 +132,9 @@ class Batch:
 
 
 def task_rows(metric: str, units: Iterable[Unit], direction: Source | None = None) -> list[Row]:
-    """The rows that `metric` is measured on: one per example (its prompt), or two for a sentence's log-probability.
+    """The rows that `metric` is measured on.
+
+    One per example (its prompt), or one for each right and each wrong sentence for a sentence's log-probability.
 
     For patching, ``denoise`` runs the other example of the unit and patches from this one, ``noise`` runs this one and
     patches from the other, ``word`` from its word counterfactual; this one's answers are scored.
@@ -137,20 +142,19 @@ def task_rows(metric: str, units: Iterable[Unit], direction: Source | None = Non
     rows: list[Row] = []
     pairs = ((unit, encoded) for unit in units for encoded in unit.examples)
     for number, (unit, encoded) in enumerate(pairs):
-        if metric in ("logit_difference", "probability"):
+        if metric in OF_SINGLE_TOKENS:
             _require_single_tokens(metric, encoded)
         pair = {} if direction is None else _run_and_source(unit, encoded, direction)
-        ends = zip(encoded.continuations(metric), (+1, -1), strict=False)
-        rows += [Row(encoded, number, unit.fold, end, sign, **pair) for end, sign in ends]
+        rows += [Row(encoded, number, unit.fold, end, sign, **pair) for end, sign in encoded.continuations(metric)]
     return rows
 
 
 def _require_single_tokens(metric: str, encoded: EncodedExample) -> None:
-    if not len(encoded.right) == len(encoded.wrong) == 1:
+    if not encoded.single_tokens:
+        texts, ids = (*encoded.example.rights, *encoded.example.wrongs), (*encoded.rights, *encoded.wrongs)
+        got = [f"{text!r} ({len(each)} tokens)" for text, each in zip(texts, ids, strict=True)]
         raise InputError(
-            f"a {metric.replace('_', ' ')} needs answers of one token, got "
-            f"{encoded.example.right!r} ({len(encoded.right)} tokens) and {encoded.example.wrong!r} "
-            f"({len(encoded.wrong)} tokens)",
+            f"a {metric.replace('_', ' ')} needs answers of one token, got {' and '.join(got[:4])}",
             "give metric='sentence_log_probability'",
             "leave the item out",
         )
@@ -209,7 +213,8 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
 def _require_known(rows: Iterable[Row], d_vocab: int) -> None:
     """Refuse ids, of prompts and of answers, that the model has no embedding or no logit for."""
     for row in rows:
-        ids = (*row.tokens, *row.source_tokens, *row.encoded.right, *row.encoded.wrong)
+        answers = chain(*row.encoded.rights, *row.encoded.wrongs)
+        ids = (*row.tokens, *row.source_tokens, *answers)
         if not 0 <= min(ids) <= max(ids) < d_vocab:
             bad = next(each for each in ids if not 0 <= each < d_vocab)
             raise InputError(

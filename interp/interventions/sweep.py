@@ -27,12 +27,12 @@ from interp.claims.effects import DIFFERENCES
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.intervention import Cell, warn_of_no_ops
-from interp.interventions.metrics import check_metric
+from interp.interventions.metrics import as_metric
 from interp.interventions.provenance import task_shown
 from interp.interventions.rows import Source
 from interp.interventions.sweep_run import Answer, Progress, SweepRun
 from interp.model.devices import ordinary_modes
-from interp.options import MetricName
+from interp.options import AskedMetric
 from interp.result import Result
 from interp.tasks.task import Task
 
@@ -169,7 +169,7 @@ class Sweep:
         model: Any,
         task: Task,
         *,
-        metric: MetricName | None = None,
+        metric: AskedMetric | None = None,
         direction: Source | None = None,
         seed: int = 0,
         memory_budget: int | None = None,
@@ -184,7 +184,7 @@ class Sweep:
         Args:
             model: Follows TransformerLens' protocol.
             task: What is measured.
-            metric: How; None for the task's own metric.
+            metric: How: a name, or a function ``(logits, example) -> number``; None for the task's own metric.
             direction: Which run is patched from which, as in ``task_rows``; None where nothing is patched.
             seed: Of the summary's resampling and the audit; the replacements were drawn before.
             memory_budget: Bytes beside the model's weights; None for the device's default (``engine/plan.py``).
@@ -202,8 +202,7 @@ class Sweep:
             OutputError: What is measured cannot be kept.
         """
         self._check(model, task, direction)
-        asked = task.metric if metric is None else metric
-        check_metric(asked)
+        asked = as_metric(task.metric if metric is None else metric)
         options: dict[str, Any] = {"memory_budget": memory_budget, "plainly": plainly, "progress": progress}
         sweep = SweepRun(model, task, self.cells, asked, direction, seed=seed, **options)
         answer = sweep.answer(sweep.measure_here) if run is None else run.sweep(sweep)

@@ -20,7 +20,16 @@ from interp.interventions.engine.plan import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine, engine_model
 from interp.interventions.hooked_runs import Plain, PlainRun
 from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
-from interp.interventions.metrics import SOURCE, UNCHANGED, CellScores, Measured, RowScores
+from interp.interventions.metrics import (
+    SOURCE,
+    UNCHANGED,
+    AnyMetric,
+    CellScores,
+    Measured,
+    MetricFunction,
+    RowScores,
+    name_of,
+)
 from interp.interventions.provenance import model_asked, origin_of, task_provenance
 from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
@@ -31,7 +40,6 @@ from interp.model.loading.copy_check import TOLERANCE
 from interp.model.positions import looks_back_only
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
-from interp.options import MetricName
 from interp.tasks.task import Task
 
 ROWS = 8
@@ -40,7 +48,7 @@ ROWS = 8
 
 def audit(
     model: Any,
-    metric: MetricName,
+    metric: AnyMetric,
     batches: Sequence[Batch],
     cells: Sequence[Sequence[Intervention]],
     found: Measured,
@@ -86,7 +94,7 @@ def audit(
 
 
 def _differences(
-    found: Measured, metric: MetricName, rows: Int[np.ndarray, " row"], again: Sequence[tuple[int, int, RowScores]]
+    found: Measured, metric: AnyMetric, rows: Int[np.ndarray, " row"], again: Sequence[tuple[int, int, RowScores]]
 ) -> list[float]:
     """Relative differences of values and margins; NaN is one, unless a margin is not known to either."""
     cells = [cell for cell, _, _ in again if cell != SOURCE]
@@ -120,7 +128,7 @@ class SweepRun:
         model: Any,
         task: Task,
         cells: Sequence[Cell],
-        metric: MetricName,
+        metric: AnyMetric,
         direction: Source | None,
         *,
         seed: int,
@@ -131,13 +139,13 @@ class SweepRun:
         self._model, self._task, self._cells, self._asked, self._seed = model, task, cells, metric, seed
         self._direction, self._patched, self._progress = direction, direction is not None, progress
         # Accuracy is whether the task's own metric is above 0.
-        self._metric: MetricName = task.metric if metric == "accuracy" else metric
+        self._metric: AnyMetric = task.metric if metric == "accuracy" else metric
         self._interventions = [each for cell in cells for each in cell.interventions]
         self._sites: dict[int, tuple[Replacement, set[Site]]] = {}
         for each in self._interventions:
             self._sites.setdefault(id(each.replacement), (each.replacement, set()))[1].add(each.site)
         changes = [each.interventions for each in cells]
-        rows = task_rows(self._metric, task.units, direction)
+        rows = task_rows(name_of(self._metric), task.units, direction)
         sites = {each.site for each in self._interventions}
         ours, self._measured_on = engine_model(model, rows, sites, plainly=plainly)
         self._sizes = None if ours is None else Sizes(ours, self._metric, self._interventions, memory_budget)
@@ -242,7 +250,8 @@ class SweepRun:
     def _provenance(self) -> dict[str, Any]:
         """How the numbers were made."""
         how: dict[str, Any] = {
-            "metric": self._asked,
+            "metric": name_of(self._asked),
+            **({"metric_hash": self._asked.source_hash} if isinstance(self._asked, MetricFunction) else {}),
             "site": " + ".join(sorted({each.site.name for each in self._interventions})),
             "replacement": " + ".join(sorted({each.replacement.name for each in self._interventions})),
             "draws": int(self._found.draws.max()),
@@ -292,7 +301,7 @@ class SweepRun:
                 [dict(cell.labels), [_change_asked(each, number[id(each.replacement)]) for each in cell.interventions]]
                 for cell in self._cells
             ),
-            "metric": self._asked,
+            "metric": self._asked.asked() if isinstance(self._asked, MetricFunction) else self._asked,
             "direction": self._direction,
             "seed": self._seed,
             **self._plan(),
@@ -327,7 +336,9 @@ def _named(replacement: Replacement, model: Any) -> str:
 
 def _as_asked(row: Row) -> list[Any]:
     scored = row.encoded
-    answers = (scored.right, scored.wrong, scored.example.template, row.layout, row.run.critical)
+    # Of single answers as it was before there were sets.
+    also = (scored.also_right, scored.also_wrong) if scored.also_right or scored.also_wrong else ()
+    answers = (scored.right, scored.wrong, *also, scored.example.template, row.layout, row.run.critical)
     return [row.example, row.fold, row.sign, row.tokens, row.source_tokens, row.source_positions, *answers]
 
 

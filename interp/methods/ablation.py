@@ -20,7 +20,7 @@ import numpy as np
 from interp.arguments import as_list, is_whole, named_arguments, numbers_below, require_different
 from interp.errors import InputError
 from interp.interventions.intervention import Intervention
-from interp.interventions.metrics import check_metric
+from interp.interventions.metrics import as_metric
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement, Resample, Zero
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
@@ -31,11 +31,11 @@ from interp.model.sites import SITES, Site
 from interp.options import (
     AblatedHeadsOptions,
     AblateOptions,
+    AskedMetric,
     Axis,
     ComponentOptions,
     Components,
     MeasureOptions,
-    MetricName,
     ReplacementName,
     SweepOptions,
 )
@@ -298,14 +298,14 @@ def _grid(asked: AblateOptions) -> Grid:
     return as_grid(site, axes if asked.by is None else asked.by, asked.layers)
 
 
-def as_measured(task: Task, metric: MetricName | None) -> Task:
+def as_measured(task: Task, metric: AskedMetric | None) -> Task:
     """`task` with the rows that `metric` runs, for whoever prepares replacements for it.
 
     A sentence's log-probability runs the prompts with their continuations, all else the prompts alone, whose answers
     then play no role and are cut to one token. Accuracy is that of the task's own metric.
     """
     if metric is not None:
-        check_metric(metric)
+        as_metric(metric)
     if metric in (None, "accuracy", task.metric):
         return task
     if metric == "sentence_log_probability":
@@ -317,7 +317,7 @@ def as_measured(task: Task, metric: MetricName | None) -> Task:
 
 def _prompts_alone(unit: Unit) -> Unit:
     def short(each: EncodedExample) -> EncodedExample:
-        return replace(each, right=each.right[:1], wrong=each.wrong[:1])
+        return each.with_answers([each.right[:1]], [each.wrong[:1]])
 
     other = None if unit.counterfactual is None else short(unit.counterfactual)
     return replace(unit, item=short(unit.item), counterfactual=other)

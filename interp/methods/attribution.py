@@ -30,7 +30,7 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.hooked_runs import EMBEDDED, DifferentiableRun, differentiable_runs
-from interp.interventions.metrics import as_numbers
+from interp.interventions.metrics import AnyMetric, as_metric, as_numbers, name_of
 from interp.interventions.provenance import task_provenance
 from interp.interventions.rows import Batch, Row, example_labels, read_source, task_rows
 from interp.interventions.sweep import Cell
@@ -39,7 +39,7 @@ from interp.methods.task_arguments import as_pairs
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
 from interp.model.sites import SITES
-from interp.options import AttributeOptions, MetricName
+from interp.options import AttributeOptions
 from interp.residual.collecting import read
 from interp.result import Result
 from interp.tasks.task import Task
@@ -116,9 +116,9 @@ def attribute(
     grid = as_grid(asked.site, asked.by, asked.layers)
     given = as_pairs(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
     cells = patch_cells(model, given, grid, asked.direction)
-    metric: MetricName = asked.metric or given.metric
+    metric = as_metric(asked.metric or given.metric)
     _check(metric, asked)
-    how = {name: getattr(asked, name) for name in ("site", "direction", "method", "seed")} | {"metric": metric}
+    how = {name: getattr(asked, name) for name in ("site", "direction", "method", "seed")} | {"metric": name_of(metric)}
     values, completeness = _estimated(model, given, grid, cells, metric, asked)
     if asked.method == "integrated_gradients":
         how |= {"steps": asked.steps, "completeness": completeness}
@@ -130,7 +130,7 @@ def attribute(
     return AttributionResult(examples.assign(estimate=values[cell, example]), provenance, tuple(grid.by))
 
 
-def _check(metric: MetricName, asked: AttributeOptions) -> None:
+def _check(metric: AnyMetric, asked: AttributeOptions) -> None:
     if asked.steps < 1:
         raise InputError(f"steps: expected at least 1, got {asked.steps}")
     if metric == "kl_divergence" and asked.method == "attribution":
@@ -142,10 +142,10 @@ def _check(metric: MetricName, asked: AttributeOptions) -> None:
 
 
 def _estimated(
-    model: Any, task: Task, grid: Grid, cells: Sequence[Cell], metric: MetricName, asked: AttributeOptions
+    model: Any, task: Task, grid: Grid, cells: Sequence[Cell], metric: AnyMetric, asked: AttributeOptions
 ) -> tuple[Float[np.ndarray, "cell example"], dict[str, float]]:
     """The estimates, NaN where an example does not have the positions of a cell, and how complete they are."""
-    rows = task_rows(metric, task.units, asked.direction)
+    rows = task_rows(name_of(metric), task.units, asked.direction)
     by_cell = _ByCell(grid, cells)
     names = [site.hook_name for site in grid.sites(model)]
     path = _path(asked.steps) if asked.method == "integrated_gradients" else []

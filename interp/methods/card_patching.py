@@ -174,7 +174,7 @@ def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: in
     over the task's tokens, or the logit less its mean over the vocabulary (times the last norm's scale).
     """
     require_ours(model, "circuits")
-    rows = [(each, each.prompt + each.right + each.wrong) for each in task.examples]
+    rows = [(each, sum((*each.rights, *each.wrongs), each.prompt)) for each in task.examples]
     queries = Counter(tokens[each.query] for each, tokens in rows if each.query is not None)
     related = Counter(tokens[each.related[-1]] for each, tokens in rows if each.related)
     if not queries:

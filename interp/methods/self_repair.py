@@ -32,7 +32,7 @@ from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, batches, task_rows
 from interp.interventions.sweep import Progress
 from interp.methods.ablation import Component, as_replacement, choose_components, measure, sites_of
-from interp.methods.task_arguments import as_predicted
+from interp.methods.task_arguments import as_predicted, require_single_answers
 from interp.model.devices import documented
 from interp.model.loading.bridge import require_ours
 from interp.model.sites import Site
@@ -63,7 +63,7 @@ def direct_effects(
     for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
         kept = read(model, batch.tokens, names)
         answers, stream = Answers.of("logit_difference", batch), kept[last.hook_name][:, batch.deciding].double()
-        direction = columns[answers.right].double() - columns[answers.wrong].double()
+        direction = (columns[answers.right].double() - columns[answers.wrong].double()).squeeze(1)
         for each in heads:
             (part,) = each.parts
             layer, (head,) = part.site.layer or 0, part.heads or ()
@@ -183,8 +183,8 @@ def self_repair(
         ``provenance["complete"]`` is False.
 
     Raises:
-        InputError: A model of others, a head that the model does not have, answers of several tokens, a
-            replacement that the task cannot provide, or a share out of range.
+        InputError: A model of others, a head that the model does not have, answers of several tokens, sets of
+            answers, a replacement that the task cannot provide, or a share out of range.
         AuditError: The engine's numbers are not those of the plain way.
 
     Examples:
@@ -197,6 +197,7 @@ def self_repair(
     asked = SelfRepairOptions.of(options, fields)
     chosen = choose_components(model, heads=asked.heads)
     given = as_predicted(task, model, n=asked.n, seed=asked.seed)
+    require_single_answers(given, "self_repair")
     replacement = as_replacement(asked.replacement, model, given, asked, sites_of(chosen))
     direct = direct_effects(model, given, chosen, replacement, asked.memory_budget)
     cells = [each.cell(replacement) for each in chosen]

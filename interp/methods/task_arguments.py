@@ -19,12 +19,12 @@ from interp.claims.bootstrap import few_clusters, units_for_clusters
 from interp.errors import InputError, InterpError, NotCarriedError, shown
 from interp.model.loading.bridge import require_model, why_no_head
 from interp.model.positions import looks_back_only
-from interp.options import MetricName
+from interp.options import AskedMetric
 from interp.tasks.alignment import tokenize
 from interp.tasks.task import EncodedExample, Metric, Task, Unit
 
 
-def require_prediction(model: Any, task: Task | str, metric: MetricName | None = None) -> None:
+def require_prediction(model: Any, task: Task | str, metric: AskedMetric | None = None) -> None:
     """Refuse a model without a head that predicts tokens, and an encoder whose prompts do not end in its mask token.
 
     A model without a tokenizer has no mask token that is known: what its prompts ask for is then the user's to say.
@@ -58,7 +58,13 @@ def require_prediction(model: Any, task: Task | str, metric: MetricName | None =
 
 
 def as_task(
-    task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None, **how: Any
+    task: Task | str,
+    model: Any,
+    *,
+    n: int | None,
+    seed: int,
+    metric: AskedMetric | None = None,
+    **how: Any,
 ) -> Task:
     """The task, loaded where it is a name; `metric` says what answers a named task needs, `how` is for ``load_task``.
 
@@ -86,7 +92,11 @@ def as_task(
         )
     from interp.tasks.catalogue import load_task
 
-    how |= {"tokenizer": tokenizer, "n_ctx": model.cfg.n_ctx, "metric": metric if metric in get_args(Metric) else None}
+    how |= {
+        "tokenizer": tokenizer,
+        "n_ctx": model.cfg.n_ctx,
+        "metric": metric if metric in get_args(Metric) else None,
+    }
     return _as_read_by(model, load_task(task, n=n, seed=seed, **how))
 
 
@@ -124,7 +134,13 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
 
 
 def as_predicted(
-    task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None, **how: Any
+    task: Task | str,
+    model: Any,
+    *,
+    n: int | None,
+    seed: int,
+    metric: AskedMetric | None = None,
+    **how: Any,
 ) -> Task:
     """``as_task``, for who measures by `metric` what the model predicts."""
     if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
@@ -132,6 +148,17 @@ def as_predicted(
     given = as_task(task, model, n=n, seed=seed, metric=metric, **how)
     require_prediction(model, given, metric)
     return given
+
+
+def require_single_answers(task: Task, what: str) -> None:
+    """Refuse sets of answers, for what reads one direction of the unembedding."""
+    for each in task.examples:
+        if each.also_right or each.also_wrong:
+            raise InputError(
+                f"{what}: expected one right and one wrong answer, got {len(each.rights)} and {len(each.wrongs)} for "
+                f"{each.example.prompt!r:.80}: the logarithm of their summed probabilities is no direction of the "
+                "stream, so that no part of it writes a share of its own; give a task with single answers"
+            )
 
 
 def several_predicted(tasks: Sequence[Task | str] | Task | str, model: Any, *, n: int | None, seed: int) -> list[Task]:
@@ -148,7 +175,7 @@ def _with_n(tasks: Sequence[Task | str] | Task | str, n: int | None) -> list[tup
     return [(each, of_tasks if isinstance(each, Task) else n) for each in given]
 
 
-def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: MetricName | None = None) -> Task:
+def as_pairs(task: Task | str, model: Any, *, n: int | None, seed: int, metric: AskedMetric | None = None) -> Task:
     """``as_predicted``, without the units that have no counterfactual; a warning and ``dropped`` count these."""
     given = as_predicted(task, model, n=n, seed=seed, metric=metric)
     units = tuple(unit for unit in given.units if unit.counterfactual is not None)

@@ -20,11 +20,11 @@ at one word.
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -46,6 +46,7 @@ from interp.residual.collecting import require_points, require_run, without_logi
 from interp.runs.run import Run
 from interp.tasks.task import EncodedExample, Task, Unit
 
+Answer = TypeVar("Answer")
 RUNS = 3
 """That go through the model side by side: the item, the item with the other word's keys and values, the other item."""
 
@@ -196,9 +197,23 @@ def _same_value(feature: str | None, encoded: EncodedExample, other: EncodedExam
 
 
 def _against(encoded: EncodedExample, other: EncodedExample) -> EncodedExample:
-    """The example with the other's right answer for its wrong one, and with the other for its word counterfactual."""
-    text = replace(encoded.example, wrong=other.example.right)
-    return replace(encoded, example=text, wrong=other.right, word_counterfactual=other)
+    """The example with the other's right answer for its wrong one, and with the other for its word counterfactual.
+
+    Of sets: what is right here alone against what is right there alone; where one of the two is empty (the later years
+    after 1720 hold those after 1750), what is right in both stands in its place.
+    """
+    right, wrong = _apart(encoded.example.rights, other.example.rights)
+    example = replace(encoded.example, right=right, wrong=wrong)
+    return replace(encoded, example=example, word_counterfactual=other).with_answers(
+        *_apart(encoded.rights, other.rights)
+    )
+
+
+def _apart(here: Sequence[Answer], there: Sequence[Answer]) -> tuple[tuple[Answer, ...], tuple[Answer, ...]]:
+    """What is right here, and what is right there, apart from what is right in both, if that leaves any."""
+    both = tuple(each for each in here if each in there)
+    alone = [tuple(each for each in own if each not in both) for own in (here, there)]
+    return alone[0] or both, alone[1] or both
 
 
 @named_arguments

@@ -132,6 +132,8 @@ def isolated(text: str) -> str:
 METRICS = {
     "logit_difference": "logit difference",
     "sentence_log_probability": "log-probability difference",
+    "probability_difference": "probability difference",
+    "best_logit_difference": "difference of the best logits",
     "probability": "probability of the right answer",
     "kl_divergence": "KL divergence from the unchanged run",
     "accuracy": "accuracy",
@@ -139,6 +141,8 @@ METRICS = {
 UNITS = {
     "logit_difference": "logits",
     "sentence_log_probability": "nats",
+    "probability_difference": "of probability",
+    "best_logit_difference": "logits",
     "probability": "of probability",
     "kl_divergence": "nats",
     "accuracy": "of accuracy",

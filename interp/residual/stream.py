@@ -330,6 +330,9 @@ def _unembedding(
     """The unembedding's columns and biases of `tokens`, one for each of `n` prompts."""
     ids = model.to_ids(tokens)
     if ids.shape not in ((), (n,)):
-        raise InputError(f"tokens: expected one, or one for each of the {n} prompts, got shape {tuple(ids.shape)}")
+        raise InputError(
+            f"tokens: expected one, or one for each of the {n} prompts, got shape {tuple(ids.shape)}; of a set of "
+            "answers attribute one by one: the logarithm of their summed probabilities is no direction of the stream"
+        )
     ids = ids.expand(n)
     return model.W_U.T[ids].to(dtype), model.b_U[ids].to(dtype)

@@ -203,7 +203,7 @@ def _example(item: BlimpItem, tagged: TaggedItem | None, metric: Metric) -> Exam
 
 def _continuations(item: BlimpItem, metric: Metric) -> tuple[str, str, str]:
     """The prompt, and the right and the wrong continuation."""
-    if metric == "logit_difference":
+    if metric != "sentence_log_probability":
         if item.prefix is None or not item.one_prefix:
             raise TaskError(
                 f"{item.uid}, pair {item.pair_id}: logit_difference needs a critical word after a shared prefix "
@@ -229,5 +229,5 @@ BLIMP = TaskInfo(
 def load_blimp(request: TaskRequest) -> Task:
     """Read a paradigm as a task."""
     items = request.choose(list(read_blimp(request.source)), lambda item: (item.good, item.bad))
-    pairs = [blimp_pair(item, request.metric) for item in items]
+    pairs = [blimp_pair(item, request.metric or "sentence_log_probability") for item in items]
     return request.encode(pairs, blimp_coverage(items, pairs))

@@ -8,6 +8,7 @@
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -26,6 +27,7 @@ from interp.tasks.blimp_task import BLIMP, load_blimp
 from interp.tasks.drawing import Pairs
 from interp.tasks.encoding import TaskInfo, TaskRequest
 from interp.tasks.grammar.phrases import Split
+from interp.tasks.own_task import load_own, own_info
 from interp.tasks.readers.sources import as_path, is_hub
 from interp.tasks.stereotypes import WINOBIAS, WINOGENDER, load_winobias, load_winogender
 from interp.tasks.task import Metric, Task, check_choice
@@ -37,6 +39,9 @@ GENERATED_PAIRS = 200
 REFERENCES = 1_000
 """Pairs that a generated task's replacement values come from: 20 rows or more of each of its layouts, which a
 positional mean averages by themselves."""
+
+_PYTHON = re.compile(r".+\.py:\w+")
+"""What in a Python file makes a task."""
 
 _TRIED = 8
 """Pairs that tell whether a tokenizer carries any."""
@@ -104,6 +109,11 @@ def find_source(name: str, task: FileTask, source: str) -> str | Path:
     return found
 
 
+def is_own(name: str) -> bool:
+    """Whether a task's name is that of a file of one's own."""
+    return name.endswith(".jsonl") or _PYTHON.fullmatch(name) is not None
+
+
 def list_tasks() -> pd.DataFrame:
     """The tasks that ``load_task`` knows.
 
@@ -131,12 +141,14 @@ def load_task(
     known_words_only: bool = False,
     unequal_lengths: bool = False,
     chat: bool = False,
+    counterfactual: str | None = None,
 ) -> Task:
     """Load a task and encode it for a tokenizer.
 
     Args:
-        name: A name of ``list_tasks()``; in place of PATH a file, the name of one in the task's folder of
-            ``INTERP_DATA``, or, where the task's reader takes one, ``hub:NAME[:CONFIG[:SPLIT]]``.
+        name: A name of ``list_tasks()``, or a file of your own: ``FILE.jsonl`` or ``FILE.py:NAME``. In place of PATH a
+            file, the name of one in the task's folder of ``INTERP_DATA``, or, where the task's reader takes one,
+            ``hub:NAME[:CONFIG[:SPLIT]]``.
         tokenizer: A fast tokenizer, usually ``model.tokenizer``; None, as of a model without one, is an error.
         n: Units of a generated task, by default 200. In the place of a pair that the tokenizer cannot carry another is
             drawn; a warning says where fewer can be had. Of a file, `n` items are sampled (by default, or where it has
@@ -152,6 +164,8 @@ def load_task(
             ``encode_task``.
         chat: Whether each prompt stands in the tokenizer's chat template, as the beginning of an instruct model's
             answer (``interp.tasks.chat``).
+        counterfactual: Which of the pairs' named ``counterfactuals`` is taken; pairs without it are left out. None for
+            the pairs' own.
 
     Returns:
         The task, with what had to be left out, or replaced, counted in ``dropped``.
@@ -174,18 +188,23 @@ def load_task(
         check_choice("metric", metric, get_args(Metric))
     kind, _, source = name.partition(":")
     file_task = FILE_TASKS.get(kind) if ":" in name else None
-    if file_task is None and name not in _GENERATED:
+    own = file_task is None and is_own(name)
+    if file_task is None and not own and name not in _GENERATED:
         raise TaskError(f"unknown task {name!r}; {_instead(name)}")
-    info = _GENERATED[name][1] if file_task is None else file_task.info
+    info = own_info(name) if own else _GENERATED[name][1] if file_task is None else file_task.info
     sampled: Any = {"n": n, "seed": seed, "known_words_only": known_words_only}
-    encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths, "chat": chat}
+    encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths}
+    encoded |= {"chat": chat, "counterfactual": counterfactual}
     request = TaskRequest(name, info, tokenizer, metric or info.metric, **sampled, **encoded)
     single_words = file_task is not None and file_task.single_words
-    if request.metric not in (info.metric, "sentence_log_probability") and not single_words:
+    sentences = info.metric == "sentence_log_probability" and not single_words
+    if sentences and request.metric != info.metric:
         raise TaskError(f"{name} is measured by {info.metric}, got metric={metric!r}; leave metric out")
+    if (own or file_task is not None) and split != "test":
+        raise TaskError(f"{name}: a file has no splits, got split={split!r}; leave split out")
+    if own:
+        return load_own(request)
     if file_task is not None:
-        if split != "test":
-            raise TaskError(f"{name}: a file has no splits, got split={split!r}; leave split out")
         return file_task.load(replace(request, source=find_source(name, file_task, source)))
     if split == "reference":
         raise TaskError(f"{name}: the split 'reference' gives the replacement values; use another split")
@@ -242,6 +261,8 @@ def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) ->
 def _instead(name: str) -> str:
     """What may have been meant by a name that no task has."""
     if os.path.isfile(os.path.expanduser(name)):  # which no name is too long for
+        if name.endswith(".py"):
+            return f"to run the file, say what in it makes the pairs: {name}:NAME"
         return f"to read the file, say as what: {', '.join(f'{kind}:{name}' for kind in FILE_TASKS)}"
     if all(each in _GENERATED for each in name.split(",")):
         return "several tasks are named one by one"

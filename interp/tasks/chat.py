@@ -51,7 +51,8 @@ def in_chat(pairs: Iterable[MinimalPair], tokenizer: PreTrainedTokenizerBase) ->
         )
     for pair in pairs:
         item, *others = (_in_chat(each, tokenizer) for each in pair.examples)
-        yield replace(pair, item=item, counterfactual=others[0] if others else None)
+        named = {name: _in_chat(each, tokenizer) for name, each in pair.counterfactuals.items()}
+        yield replace(pair, item=item, counterfactual=others[0] if others else None, counterfactuals=named)
 
 
 def _in_chat(example: Example, tokenizer: PreTrainedTokenizerBase) -> Example:

@@ -39,7 +39,7 @@ def draw_units(pairs: Pairs, n: int, encode: Encode, *, seed: int, split: Split)
     if not units and (first == GIVEN_UP or not encode(drawn_plainly(pairs, GIVEN_UP, seed, split))[0]):
         return [], failed
     units, failed = [], Counter()
-    seen = set[tuple[str, ...]]()
+    seen = set[tuple[object, ...]]()
 
     def fits(pair: MinimalPair) -> bool:
         made, why = encode([pair])

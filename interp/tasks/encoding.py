@@ -22,7 +22,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
-from interp.errors import InputError, NotCarriedError, TaskError
+from interp.errors import InputError, NotCarriedError, TaskError, suggest
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
 from interp.tasks.chat import in_chat
 from interp.tasks.drawing import Pairs, draw_units, drawn_plainly
@@ -43,6 +43,8 @@ Requirement = Literal[
 ]
 _LENGTH: Requirement = "counterfactual of another length"
 _KEEP = "unequal_lengths=True keeps them (--unequal-lengths of heads, head, ablate and patch)"
+_SHOWN = 12
+"""Tokens of a text in a message, at most: its last ones."""
 _MANY = 0.25
 """Share of the pairs from which on it is said that a length leaves them out."""
 _ADVICE: dict[str, str] = {
@@ -54,7 +56,11 @@ _ADVICE: dict[str, str] = {
 
 
 class _FailedError(Exception):
-    """An item fails a requirement; its argument says which."""
+    """An item fails a requirement."""
+
+    def __init__(self, requirement: Requirement, tokens: str):
+        super().__init__(requirement)
+        self.tokens = tokens  # an example of the vocabulary, where one tells why
 
 
 @named_arguments
@@ -64,7 +70,7 @@ def encode_task(
     tokenizer: PreTrainedTokenizerBase,
     name: str,
     description: str,
-    metric: Metric,
+    metric: Metric | None = None,
     query: Query = "predicting position",
     references: Iterable[MinimalPair] | None = None,
     n_ctx: int | None = None,
@@ -78,7 +84,8 @@ def encode_task(
         tokenizer: A fast tokenizer of ``transformers``, usually ``model.tokenizer``.
         name: The task's name.
         description: One sentence, for people.
-        metric: What effects are measured on. With ``logit_difference`` both answers must be single tokens.
+        metric: What effects are measured on. Answers must be single tokens unless it is ``sentence_log_probability``.
+            None for that where some answer has several tokens, which a warning says, and else ``logit_difference``.
         query: Which position the relation looks from.
         references: Pairs that replacement values and baselines come from; those with a prompt (or, where whole
             sentences are scored, a sentence) of `pairs` are left out. Without references the units serve each other
@@ -105,9 +112,14 @@ def encode_task(
         4
     """
     require_fast(tokenizer)
-    check_choice("metric", metric, get_args(Metric))
-    encoder = _Encoder(tokenizer, metric, n_ctx, unequal_lengths)
-    units, dropped = encoder.carried(name, "pairs", pairs)
+    if metric is not None:
+        check_choice("metric", metric, get_args(Metric))
+    given = _pairs(pairs)
+    encoder = _Encoder(tokenizer, metric or "logit_difference", n_ctx, unequal_lengths)
+    if metric is None:
+        encoder = encoder.fit(name, given)
+    units, dropped = encoder.carried(name, "pairs", given)
+    _warn_of_answers(name, given)
     n_pairs = len(units) + sum(dropped.values())
     if dropped[_LENGTH] >= _MANY * n_pairs:
         _LOG.warning("%s: %d of %d pairs are left out: %s; %s", name, dropped[_LENGTH], n_pairs, _LENGTH, _KEEP)
@@ -115,13 +127,36 @@ def encode_task(
         units,
         name=name,
         description=description,
-        metric=metric,
+        metric=encoder.metric,
         query=query,
-        references=None if references is None else encoder.carried(name, "reference pairs", references)[0],
+        references=None if references is None else encoder.carried(name, "reference pairs", _pairs(references))[0],
         feature=feature,
         dropped=dropped,
         from_text=True,
     )
+
+
+def _pairs(given: Iterable[MinimalPair]) -> list[MinimalPair]:
+    """All of them, if they are pairs."""
+    pairs = list(given)
+    if others := [type(each).__name__ for each in pairs if not isinstance(each, MinimalPair)]:
+        raise TaskError(
+            f"pairs: expected interp.MinimalPair, got {others[0]}; make one of an example and its counterfactual, "
+            "or of an example, None and a cluster"
+        )
+    return pairs
+
+
+def _warn_of_answers(name: str, pairs: Sequence[MinimalPair]) -> None:
+    """Say how many counterfactuals do not swap the answers: a preference for one can pass for the phenomenon there."""
+    twins = [each for each in pairs if each.counterfactual is not None]
+    if kept := [each for each in twins if not each.swaps_answers]:
+        item, other = kept[0].examples
+        _LOG.warning(
+            "%s: %d of %d counterfactuals do not swap the right and the wrong answer (%r: %r, %r: %r): a preference "
+            "for an answer is not balanced there",
+            *(name, len(kept), len(twins), item.prompt[-60:], item.rights[0], other.prompt[-60:], other.rights[0]),
+        )
 
 
 @dataclass(frozen=True)
@@ -133,14 +168,21 @@ class _Encoder:
     n_ctx: int | None
     unequal_lengths: bool
 
+    def fit(self, name: str, pairs: Sequence[MinimalPair]) -> "_Encoder":
+        """The encoder whose metric takes the answers as they are: whole ones where some have several tokens."""
+        several = self.units(pairs)[1]["answer of more than one token"]
+        if not several:
+            return self
+        _LOG.warning(
+            "%s: %d of %d pairs have answers of several tokens, so all are scored by sentence_log_probability; "
+            "metric='logit_difference' leaves these out",
+            *(name, several, len(pairs)),
+        )
+        return replace(self, metric="sentence_log_probability")
+
     def carried(self, name: str, what: str, given: Iterable[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
         """The units of `given`, one at least, and how many pairs fail each requirement."""
         pairs = list(given)
-        if others := [type(each).__name__ for each in pairs if not isinstance(each, MinimalPair)]:
-            raise TaskError(
-                f"pairs: expected interp.MinimalPair, got {others[0]}; make one of an example and its counterfactual, "
-                "or of an example, None and a cluster"
-            )
         if not pairs:
             raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
         if len({each.chat for pair in pairs for each in pair.examples}) > 1:
@@ -148,14 +190,17 @@ class _Encoder:
         units, dropped = self.units(pairs)
         if units:
             return units, dropped
-        failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
         (most, _), *_ = dropped.most_common(1)
+        failed = "; ".join(f"{requirement}: {count}" for requirement, count in dropped.most_common())
+        tokens = self._tokens_of_a_failure(pairs, most)
         ways = [_ADVICE.get(most, "use other items, or another tokenizer")]
         if replace(self, metric="sentence_log_probability").units(pairs)[0]:
             ways.append("give metric='sentence_log_probability'")
         if replace(self, unequal_lengths=True).units(pairs)[0]:
             ways.append("give unequal_lengths=True")
-        raise NotCarriedError(f"{name}: the tokenizer can carry none of the {len(pairs)} {what} ({failed})", *ways)
+        raise NotCarriedError(
+            f"{name}: the tokenizer can carry none of the {len(pairs)} {what} ({failed}){tokens}", *ways
+        )
 
     def units(self, pairs: Sequence[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
         """The units that the tokenizer can carry, and how many pairs fail each requirement."""
@@ -166,22 +211,46 @@ class _Encoder:
         for pair in pairs:
             tokenized = [[next(rows) for _ in _texts(example)] for example in pair.examples]
             try:
-                item, *others = map(self._with_other_word, map(self._example, pair.examples, tokenized))
-                _require(self.unequal_lengths or all(len(each.prompt) == len(item.prompt) for each in others), _LENGTH)
-                units.append(Unit(item, others[0] if others else None, pair.cluster))
+                units.append(self._unit(pair, tokenized))
             except _FailedError as requirement:
                 dropped[str(requirement)] += 1
         return units, dropped
 
+    def _tokens_of_a_failure(self, pairs: Sequence[MinimalPair], requirement: str) -> str:
+        """The tokens of the first pair that fails a requirement, as far as they tell why."""
+        for pair in pairs:
+            try:
+                self._unit(pair, [tokenize(self.tokenizer, _texts(each)) for each in pair.examples])
+            except _FailedError as error:
+                if str(error) == requirement:
+                    return f", such as {error.tokens}" if error.tokens else ""
+        return ""
+
+    def _unit(self, pair: MinimalPair, rows: Sequence[Sequence[TokenizedText]]) -> Unit:
+        item, *others = map(self._with_other_word, map(self._example, pair.examples, rows))
+        if not self.unequal_lengths and any(len(each.prompt) != len(item.prompt) for each in others):
+            shown = (f"{each.example.prompt[-60:]!r}: {self._shown(each.prompt)}" for each in (item, *others))
+            raise _FailedError(_LENGTH, " and ".join(shown))
+        return Unit(item, others[0] if others else None, pair.cluster)
+
+    def _shown(self, ids: Sequence[int]) -> str:
+        tokens = [str(each) for each in self.tokenizer.convert_ids_to_tokens(list(ids))]
+        return " + ".join(tokens if len(tokens) <= _SHOWN else ["...", *tokens[-_SHOWN:]])
+
     def _example(self, example: Example, rows: Sequence[TokenizedText]) -> EncodedExample:
-        prompt, with_right, with_wrong = rows
-        right, wrong = _continuation(prompt, with_right), _continuation(prompt, with_wrong)
-        _require(self.metric != "logit_difference" or len(right) == len(wrong) == 1, "answer of more than one token")
-        _require(right != wrong, "right and wrong are the same token")
-        longest = max(len(with_right.ids), len(with_wrong.ids)) + len(prompt.after)
+        prompt, *ends = rows
+        answers = [_continuation(prompt, each) for each in ends]
+        if self.metric != "sentence_log_probability" and (long := [n for n, ids in enumerate(answers) if len(ids) > 1]):
+            text = (*example.rights, *example.wrongs)[long[0]]
+            raise _FailedError("answer of more than one token", f"{text!r}: {self._shown(answers[long[0]])}")
+        _require(len({*answers}) == len(answers), "right and wrong are the same token")
+        longest = max(len(each.ids) for each in ends) + len(prompt.after)
         _require(self.n_ctx is None or longest <= self.n_ctx, "longer than the context")
-        positions = _relation_positions(example, with_right)
-        return EncodedExample(example, prompt.ids, right, wrong, *positions, None, prompt.n_before, prompt.after)
+        n_right, positions = len(example.rights), _relation_positions(example, ends[0])
+        encoded = EncodedExample(
+            example, prompt.ids, answers[0], answers[n_right], *positions, None, prompt.n_before, prompt.after
+        )
+        return encoded.with_answers(answers[:n_right], answers[n_right:])
 
     def _with_other_word(self, encoded: EncodedExample) -> EncodedExample:
         """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
@@ -193,9 +262,9 @@ class _Encoder:
         return encoded
 
 
-def _texts(example: Example) -> tuple[str, str, str]:
-    """What of an example is tokenized."""
-    return example.prompt, example.text, example.prompt + example.wrong
+def _texts(example: Example) -> list[str]:
+    """What of an example is tokenized: its prompt, and that with each right and each wrong answer."""
+    return [example.prompt + end for end in ("", *example.rights, *example.wrongs)]
 
 
 def _continuation(prompt: TokenizedText, whole: TokenizedText) -> tuple[int, ...]:
@@ -217,12 +286,12 @@ def _relation_positions(
         distractors = {role: row.positions(span) for role, span in relation.distractors.items()}
         return row.positions(relation.query)[-1], row.positions(relation.related), distractors
     except InputError as error:
-        raise _FailedError("related word not aligned") from error
+        raise _FailedError("related word not aligned", "") from error
 
 
 def _require(fulfilled: bool, requirement: Requirement) -> None:
     if not fulfilled:
-        raise _FailedError(requirement)
+        raise _FailedError(requirement, "")
 
 
 @dataclass(frozen=True)
@@ -232,7 +301,8 @@ class TaskInfo:
     name: str  # what ``load_task`` takes
     description: str  # one sentence, for people
     query: Query = "predicting position"  # which position the relation looks from
-    metric: Metric = "logit_difference"  # what effects are measured on, unless ``load_task`` is told otherwise
+    # what effects are measured on, unless ``load_task`` is told otherwise; None for what the answers' tokens ask for
+    metric: Metric | None = "logit_difference"
     feature: str | None = None  # what the related word decides the answer by; None where nothing is probed for
 
 
@@ -243,7 +313,7 @@ class TaskRequest:
     name: str
     info: TaskInfo
     tokenizer: PreTrainedTokenizerBase = field(repr=False)
-    metric: Metric
+    metric: Metric | None
     source: str | Path = ""  # the file, or a name of the hub
     n: int | None = None  # items to sample; None for all
     seed: int = 0
@@ -251,6 +321,7 @@ class TaskRequest:
     known_words_only: bool = False
     unequal_lengths: bool = False
     chat: bool = False
+    counterfactual: str | None = None
 
     def choose(self, items: Sequence[ItemT], sentences: Callable[[ItemT], Iterable[str]]) -> list[ItemT]:
         """The file's items that are asked for, in the file's order."""
@@ -275,18 +346,38 @@ class TaskRequest:
         if self.chat:
             pairs = in_chat(pairs, self.tokenizer)
             references = None if references is None else in_chat(references, self.tokenizer)
-        about |= {"name": self.name, "metric": self.metric, "references": references}
+        others = None if references is None else self._against(list(references))
+        about |= {"name": self.name, "metric": self.metric, "references": others}
         about |= {name: getattr(self, name) for name in ("tokenizer", "n_ctx", "unequal_lengths")}
+        given = list(pairs)
+        chosen = self._against(given)
         try:
-            task = encode_task(pairs, **about)
+            task = encode_task(chosen, **about)
         except NotCarriedError as error:
             ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way or "unequal_len" in way]
             raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error
-        return replace(task, coverage=dict(coverage or {}))
+        without = {f"no counterfactual {self.counterfactual}": len(given) - len(chosen)}
+        dropped = {**task.dropped, **{why: n for why, n in without.items() if n}}
+        return replace(task, coverage=dict(coverage or {}), dropped=dropped, counterfactual=self.counterfactual)
+
+    def _against(self, pairs: list[MinimalPair]) -> list[MinimalPair]:
+        """The pairs with their counterfactuals of the name that is asked for; those that have none are left out."""
+        name = self.counterfactual
+        found = pairs if name is None else [each.against(name) for each in pairs if name in each.counterfactuals]
+        if pairs and not found:
+            known = dict.fromkeys(each for pair in pairs for each in pair.counterfactuals)
+            what = suggest(str(name), known) if known else "they have none with names; leave it out"
+            raise TaskError(f"{self.name}: no pair has a counterfactual called {name!r}; {what}")
+        return found
 
     def draw(self, pairs: Pairs, n: int, split: Split, n_references: int) -> Task:
         """A generated task of `n` units that the tokenizer carries; a warning where fewer can be had."""
-        encode = _Encoder(self.tokenizer, self.metric, self.n_ctx, self.unequal_lengths).units
+        metric = self.metric or "logit_difference"
+        encoder = _Encoder(self.tokenizer, metric, self.n_ctx, self.unequal_lengths)
+
+        def encode(given: Sequence[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
+            return encoder.units([*in_chat(given, self.tokenizer)] if self.chat else given)
+
         units, replaced = draw_units(pairs, n, encode, seed=self.seed, split=split)
         references, _ = (
             draw_units(pairs, n_references, encode, seed=self.seed, split="reference") if units else ([], {})
@@ -300,5 +391,5 @@ class TaskRequest:
                 "%s: %d of the %d units asked for can be had: of other draws, %s", self.name, len(units), n, why
             )
         about: Any = {name: getattr(self.info, name) for name in ("description", "query", "feature")}
-        about |= {"name": self.name, "metric": self.metric, "references": references, "dropped": replaced}
+        about |= {"name": self.name, "metric": metric, "references": references, "dropped": replaced}
         return task_of_units(units, **about, from_text=True)

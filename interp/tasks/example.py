@@ -5,12 +5,13 @@ Everything here is text and character spans. How words become a tokenizer's toke
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from interp.arguments import named_arguments
-from interp.errors import TaskError
+from interp.errors import TaskError, shown
 
 Gender = Literal["feminine", "masculine"]
 
@@ -119,8 +120,8 @@ class Example:
 
     Attributes:
         prompt: The text before the answer.
-        right: The continuation that the phenomenon asks for, with its leading space.
-        wrong: The continuation that violates it, with its leading space.
+        right: The continuation that the phenomenon asks for, with its leading space; a tuple where several are right.
+        wrong: The continuation that violates it, with its leading space; a tuple where several are wrong.
         relation: Spans in ``text``; None where nothing could be tagged.
         template: The structure, for example ``object relative``: a stratum of the statistics.
         layout: Equal for examples whose words have the same meaning at every position; what a
@@ -131,17 +132,21 @@ class Example:
         chat: Whether the prompt stands in a chat template (``interp.tasks.chat``), with the special tokens in its text.
 
     Raises:
-        TaskError: A word counterfactual differs elsewhere, too, or not at all; its right answer is the same; or the
+        TaskError: The prompt, an answer, the template or the layout is no text; an answer is empty, or stands twice in
+            the sets; a word counterfactual differs elsewhere, too, or not at all; its right answer is the same; or the
             prompt has no related word to exchange.
 
     Examples:
         >>> interp.Example("The keys", " are", " is", None, template="simple", layout="simple").text
         'The keys are'
+        >>> later = interp.Example("From 1798 to 17", ("98", "99"), ("11", "12"), None, template="war", layout="war")
+        >>> later.rights
+        ('98', '99')
     """
 
     prompt: str
-    right: str
-    wrong: str
+    right: str | tuple[str, ...]
+    wrong: str | tuple[str, ...]
     relation: Relation | None
     template: str
     layout: str
@@ -150,6 +155,7 @@ class Example:
     chat: bool = False
 
     def __post_init__(self) -> None:
+        self._check_texts()
         if not isinstance(self.relation, Relation | None):
             raise TaskError(f"relation: expected a Relation or None, got {self.relation!r:.60}")
         if not isinstance(self.word_counterfactuals, tuple | list):
@@ -161,7 +167,7 @@ class Example:
                 f"word they exchange; got {self.relation!r:.60} for {self.prompt!r}"
             )
         for each in self.word_counterfactuals:
-            same = self.prompt == each.prompt or self.right == each.right
+            same = self.prompt == each.prompt or {*self.rights} == {*each.rights}
             if around != _around_word(each) or same:
                 raise TaskError(
                     f"word_counterfactuals: expected the prompt {self.prompt!r} with another related word and nothing "
@@ -172,7 +178,40 @@ class Example:
     @property
     def text(self) -> str:
         """The prompt with its right continuation: what the relation's spans count in."""
-        return self.prompt + self.right
+        return self.prompt + self.rights[0]
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """All right answers."""
+        return (self.right,) if isinstance(self.right, str) else self.right
+
+    @property
+    def wrongs(self) -> tuple[str, ...]:
+        """All wrong answers."""
+        return (self.wrong,) if isinstance(self.wrong, str) else self.wrong
+
+    def _check_texts(self) -> None:
+        """Refuse what is no text; a tuple of one answer becomes that answer."""
+        for name in ("prompt", "template", "layout"):
+            if not isinstance(text := getattr(self, name), str):
+                raise TaskError(f"{name}: expected a text, got {shown(text)}; give each example its own")
+        for name in ("right", "wrong"):
+            given = getattr(self, name)
+            texts = given if isinstance(given, tuple) else (given,)
+            if not texts or not all(isinstance(each, str) and each for each in texts):
+                raise TaskError(
+                    f"{name}: expected an answer as text, such as ' is', or several as a tuple, such as (' is', "
+                    f"' was'), got {shown(given)}; give a tuple of texts where several answers are {name}"
+                )
+            if len(texts) == 1:
+                object.__setattr__(self, name, texts[0])
+        answers = (*self.rights, *self.wrongs)
+        twice = [each for each, n in Counter(answers).items() if n > 1]
+        if twice and len(answers) > 2:
+            raise TaskError(
+                f"right and wrong: expected different answers, got {twice[0]!r} twice for {self.prompt!r:.80}; leave "
+                "one out"
+            )
 
 
 def _around_word(example: Example) -> tuple[str, str] | None:
@@ -195,9 +234,11 @@ class MinimalPair:
         item: The example.
         counterfactual: Its twin, or None where the source has none.
         cluster: The lexical draw, for example the subject's lemma: the unit that the statistics resample.
+        counterfactuals: Others by name, of which ``load_task(counterfactual=NAME)`` or ``against`` takes one in the
+            place of `counterfactual`.
 
     Raises:
-        TaskError: `cluster` is no text.
+        TaskError: `cluster` is no text, or something is no example.
 
     Examples:
         >>> plural = interp.Example("The keys", " are", " is", None, template="simple", layout="simple")
@@ -209,12 +250,29 @@ class MinimalPair:
     item: Example
     counterfactual: Example | None
     cluster: str
+    counterfactuals: Mapping[str, Example] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.cluster, str):
             raise TaskError(f"cluster: expected the name of a lexical draw, got {self.cluster!r}; give it as text")
+        others = {"counterfactual": self.counterfactual, **self.counterfactuals}
+        for name, each in {"item": self.item, **others}.items():
+            if not isinstance(each, Example) and (each is not None or name != "counterfactual"):
+                raise TaskError(f"{name}: expected an interp.Example, got {shown(each)}")
 
     @property
     def examples(self) -> tuple[Example, ...]:
         """The item and, where there is one, its counterfactual."""
         return (self.item,) if self.counterfactual is None else (self.item, self.counterfactual)
+
+    @property
+    def swaps_answers(self) -> bool:
+        """Whether item and counterfactual have the same answers, not all of them right in both."""
+        item, other = self.item, self.counterfactual
+        return other is not None and (
+            {*item.rights} != {*other.rights} and {*item.rights, *item.wrongs} == {*other.rights, *other.wrongs}
+        )
+
+    def against(self, name: str) -> "MinimalPair":
+        """The pair with one of its named counterfactuals in the place of its own; with none where it lacks that."""
+        return replace(self, counterfactual=self.counterfactuals.get(name))

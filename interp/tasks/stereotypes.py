@@ -44,7 +44,7 @@ def stereotype_example(
 
 def sentences(pair: MinimalPair) -> list[str]:
     """The texts of a pair: of each example the whole sentence, in either version."""
-    return [text for example in pair.examples for text in (example.text, example.prompt + example.wrong)]
+    return [text for example in pair.examples for text in (example.text, example.prompt + example.wrongs[0])]
 
 
 def head_noun(text: str, phrase: Span) -> Span:

@@ -7,7 +7,8 @@ Reference sets are never scored together with the units that they serve: pairs f
 (one that shares a row with a scored unit is left out), or the units serve each other in two halves.
 
 Examples:
-    >>> from interp.tasks.task import Unit, example_of_ids, task_of_units
+    >>> from interp.tasks.task import Unit, task_of_units
+    >>> from interp.tasks.token_ids import example_of_ids
     >>> unit = Unit(example_of_ids([0, 5, 6], 7, 8), example_of_ids([0, 9, 6], 8, 7), cluster="5")
     >>> len(task_of_units([unit], name="ids", description="Five, then seven.").examples)
     2
@@ -18,15 +19,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from interp.arguments import as_list, named_arguments
-from interp.errors import TaskError, shown, suggest
+from interp.arguments import named_arguments
+from interp.errors import TaskError, suggest
 from interp.tasks.example import Example, Span
 
-Metric = Literal["logit_difference", "sentence_log_probability"]
+Metric = Literal["logit_difference", "sentence_log_probability", "probability_difference", "best_logit_difference"]
 Query = Literal["predicting position", "later word"]
+Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -36,26 +37,50 @@ class EncodedExample:
     Attributes:
         example: The text that this encodes.
         prompt: Token ids of the prompt, special tokens in front included.
-        right: Token ids of the right continuation (one token where the metric is ``logit_difference``).
-        wrong: Token ids of the wrong continuation.
+        right: Token ids of the right continuation, of several right ones the first (one token unless the metric is
+            ``sentence_log_probability``).
+        wrong: Token ids of the wrong continuation, of several the first.
         query: Position that looks back, of several tokens the last one's; None where there is no relation.
         related: Positions of the related word's tokens.
         distractors: Positions of each distractor's tokens, by its role.
         word_counterfactual: The first of the example's that the tokenizer carries; None for none.
         n_before: Special tokens in front.
         after: Special tokens behind, which an encoder reads: ``[SEP]``.
+        also_right: Token ids of the other right continuations, where the right answer is a set.
+        also_wrong: Token ids of the other wrong continuations.
     """
 
     example: Example
-    prompt: tuple[int, ...]
-    right: tuple[int, ...]
-    wrong: tuple[int, ...]
+    prompt: Ids
+    right: Ids
+    wrong: Ids
     query: int | None
-    related: tuple[int, ...]
-    distractors: Mapping[str, tuple[int, ...]]
+    related: Ids
+    distractors: Mapping[str, Ids]
     word_counterfactual: "EncodedExample | None" = None
     n_before: int = 1
-    after: tuple[int, ...] = ()
+    after: Ids = ()
+    also_right: tuple[Ids, ...] = ()
+    also_wrong: tuple[Ids, ...] = ()
+
+    @property
+    def rights(self) -> tuple[Ids, ...]:
+        """Token ids of all right answers."""
+        return (self.right, *self.also_right)
+
+    @property
+    def wrongs(self) -> tuple[Ids, ...]:
+        """Token ids of all wrong answers."""
+        return (self.wrong, *self.also_wrong)
+
+    @property
+    def single_tokens(self) -> bool:
+        """Whether every answer is one token."""
+        return all(len(each) == 1 for each in (*self.rights, *self.wrongs))
+
+    def with_answers(self, right: Sequence[Ids], wrong: Sequence[Ids]) -> "EncodedExample":
+        """The example with other right and wrong answers, at least one of each."""
+        return replace(self, right=right[0], wrong=wrong[0], also_right=tuple(right[1:]), also_wrong=tuple(wrong[1:]))
 
     @property
     def critical(self) -> int:
@@ -67,9 +92,14 @@ class EncodedExample:
         """Position from which a head looks back: the query where it stands in the prompt, else the last token."""
         return self.critical if self.query is None else min(self.query, self.critical)
 
-    def continuations(self, metric: str) -> tuple[tuple[int, ...], ...]:
-        """What follows the prompt in the rows that `metric` is measured on: right and wrong, or nothing."""
-        return (self.right, self.wrong) if metric == "sentence_log_probability" else ((),)
+    def continuations(self, metric: str) -> tuple[tuple[Ids, int], ...]:
+        """What follows the prompt in the rows that `metric` is measured on, and their sign.
+
+        A right answer's sign is +1 and a wrong one's -1; nothing follows where the prompt's last logits decide.
+        """
+        if metric != "sentence_log_probability":
+            return (((), +1),)
+        return (*((each, +1) for each in self.rights), *((each, -1) for each in self.wrongs))
 
     def is_alike_but_for_the_word(self, other: "EncodedExample") -> bool:
         """Whether `other`'s prompt has as many tokens, and the same ones everywhere but at the related word."""
@@ -80,7 +110,7 @@ class EncodedExample:
 
     def differs_at_word(self, other: "EncodedExample") -> bool:
         """Whether the related word alone is another in `other`'s prompt, and the right answer with it."""
-        different = self.prompt != other.prompt and self.right != other.right
+        different = self.prompt != other.prompt and {*self.rights} != {*other.rights}
         return different and self.is_alike_but_for_the_word(other)
 
 
@@ -135,6 +165,8 @@ class Task:
         hash: SHA-256 of the units' and references' text and token ids.
         feature: The key of ``Example.features`` that the related word decides and probes read; None for none.
         from_text: Whether ``encode_task`` made the ids: then a model's tokenizer must make the same ones of the text.
+        counterfactual: Which of the pairs' named counterfactuals are taken; None for the pairs' own.
+        source_hash: SHA-256 of the Python file that made it; None for what no such file made.
     """
 
     name: str
@@ -148,6 +180,8 @@ class Task:
     hash: str
     feature: str | None = None
     from_text: bool = False
+    counterfactual: str | None = None
+    source_hash: str | None = None
 
     @property
     def examples(self) -> tuple[EncodedExample, ...]:
@@ -184,6 +218,8 @@ def _fields(encoded: EncodedExample) -> list[object]:
         fields.append([relation.name, _at(relation.query), _at(relation.related), distractors])
     if (encoded.n_before, encoded.after) != (1, ()):
         fields.append([encoded.n_before, encoded.after])
+    if encoded.also_right or encoded.also_wrong:
+        fields.append([encoded.also_right, encoded.also_wrong])
     if encoded.word_counterfactual is not None:
         fields.append(_fields(encoded.word_counterfactual))
     return fields
@@ -206,7 +242,7 @@ def unscored(name: str, metric: Metric, references: Sequence[Unit], units: Seque
 
 
 def _rows(unit: Unit, metric: Metric) -> set[tuple[int, ...]]:
-    return {each.prompt + end for each in unit.examples for end in each.continuations(metric)}
+    return {each.prompt + end for each in unit.examples for end, _ in each.continuations(metric)}
 
 
 def halves(units: Sequence[Unit]) -> tuple[list[Unit], tuple[tuple[Unit, ...], ...]]:
@@ -252,7 +288,7 @@ def task_of_units(
         units: What is measured.
         name: The task's name.
         description: One sentence, for people.
-        metric: What effects are measured on. With ``logit_difference`` both answers must be single tokens.
+        metric: What effects are measured on. Answers must be single tokens unless it is ``sentence_log_probability``.
         query: Which position the relation looks from.
         references: Units that replacement values and baselines come from; those with a row of `units` are left out.
             Without references the units serve each other in two halves (one of them empty if there is one unit).
@@ -279,7 +315,7 @@ def task_of_units(
     examples = [each for units in (scored, *given) for unit in units for each in unit.examples]
     scored, reference_sets = (scored, given) if given else halves(scored)
     looking = [each for unit in scored for each in unit.examples] if query == "predicting position" else []
-    if metric == "logit_difference":
+    if metric != "sentence_log_probability":
         _require_answers(name, examples, looking)
     _require_feature(name, feature, [each.example for each in examples])
     return Task(
@@ -297,71 +333,10 @@ def task_of_units(
     )
 
 
-@named_arguments
-def example_of_ids(
-    prompt: Sequence[int],
-    right: int | Sequence[int],
-    wrong: int | Sequence[int],
-    *,
-    related: Sequence[int] = (),
-    query: int | None = None,
-    distractors: Mapping[str, Sequence[int]] | None = None,
-    template: str = "ids",
-    layout: str | None = None,
-    features: Mapping[str, str] | None = None,
-    n_before: int = 0,
-) -> EncodedExample:
-    """An example of token ids, without a text and without a tokenizer.
-
-    Args:
-        prompt: Token ids, special tokens included.
-        right: The id, or ids, of the right continuation.
-        wrong: The same of the wrong one.
-        related: Positions of the related word's tokens, counted from 0; empty where nothing is related.
-        query: The position that looks back; None for the prompt's last, if anything is related.
-        distractors: Positions of words that could be mistaken for it, by their role.
-        template: The structure: a stratum of the statistics.
-        layout: Equal for examples whose positions mean the same; None where those of this length and template do.
-        features: Labels for probes.
-        n_before: Special tokens in front.
-
-    Returns:
-        The example, for a ``Unit``.
-
-    Raises:
-        TaskError: Something is no id or no position of the row, or right and wrong are the same.
-    """
-    ids, ends = _numbers("prompt", prompt), (_numbers("right", right), _numbers("wrong", wrong))
-    if ends[0] == ends[1] or not all((ids, *ends)):
-        got = f"{shown(prompt)}, {shown(right)} and {shown(wrong)}"
-        raise TaskError(f"expected the ids of a prompt and of two different answers, got {got}")
-    row = len(ids) + len(ends[0])
-    around = {what: _numbers(what, each, below=row) for what, each in (distractors or {}).items()}
-    places = _numbers("related", related, below=row)
-    looks = len(ids) - 1 if places else None
-    if query is not None:
-        (looks,) = _numbers("query", query, below=row)
-    texts = [" ".join(map(str, each)) for each in (ids, *ends)]
-    layout = f"{template}, {len(ids)} tokens" if layout is None else layout
-    example = Example(texts[0], f" {texts[1]}", f" {texts[2]}", None, template, layout, dict(features or {}))
-    return EncodedExample(example, ids, *ends, looks, places, around, n_before=n_before)
-
-
 def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     """Refuse what is none of the `choices`."""
     if value not in choices:
         raise TaskError(f"unknown {what} {value!r}; {suggest(str(value), choices)}")
-
-
-def _numbers(what: str, given: object, *, below: int | None = None) -> tuple[int, ...]:
-    """One whole number from 0, or several."""
-    numbers: list[Any] = [given] if (several := as_list(given)) is None else several
-    if not all(isinstance(each, Integral) and int(each) in range(below or 2**63) for each in numbers):
-        most = "" if below is None else f" to {below - 1}"
-        raise TaskError(
-            f"{what}: expected whole numbers from 0{most}, got {shown(given)}; .tolist() of a tensor gives such"
-        )
-    return tuple(map(int, numbers))
 
 
 def _units(name: str, what: str, given: Iterable[Unit]) -> list[Unit]:
@@ -376,7 +351,7 @@ def _units(name: str, what: str, given: Iterable[Unit]) -> list[Unit]:
 
 def _require_answers(name: str, examples: Sequence[EncodedExample], looking: Sequence[EncodedExample]) -> None:
     """Refuse several tokens, and relations that do not look from where logits are compared, the prompt's last token."""
-    if several := [each for each in examples if not len(each.right) == len(each.wrong) == 1]:
+    if several := [each for each in examples if not each.single_tokens]:
         example = several[0].example
         raise TaskError(
             f"{name}: expected answers of one token, got {example.right!r} and {example.wrong!r} behind "

@@ -21,7 +21,7 @@ from interp.methods.function_heads import function_heads
 from interp.methods.paths import parse_path
 from interp.residual.logit_lens import logit_lens
 from interp.tasks import agreement
-from interp.tasks.task import example_of_ids
+from interp.tasks.token_ids import example_of_ids
 
 pytestmark = pytest.mark.unchecked
 

@@ -51,6 +51,9 @@ def test_the_list_says_what_each_task_is():
         assert description.count(".") == 1
 
 
+LICENCE = str(Path(__file__).parents[2] / "LICENSE")
+
+
 @pytest.mark.usefixtures("few_references")
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_generated_task_is_carried_whole_by_the_project_s_tokenizer(tokenizer, name):
@@ -221,7 +224,8 @@ def test_identical_sentences_are_left_out_and_counted(tokenizer, data_dir):
         ("agrement", {}, "unknown task 'agrement'; did you mean 'agreement'"),
         ("zzz", {}, "unknown task 'zzz'; known are 'agreement'"),
         ("agreement,ioi", {}, "unknown task 'agreement,ioi'; several tasks are named one by one"),
-        (__file__, {}, f"to read the file, say as what: blimp:{__file__}, winobias:{__file__}"),
+        (LICENCE, {}, f"to read the file, say as what: blimp:{LICENCE}, winobias:{LICENCE}"),
+        (__file__, {}, f"to run the file, say what in it makes the pairs: {__file__}:NAME"),
         ("agreement", {"n": 0}, "n: expected a whole number of at least 1, got 0"),
         ("agreement", {"n": -3}, "n: expected a whole number of at least 1, got -3"),
         ("agreement", {"seed": -1}, "seed: expected a whole number from 0 to 2**63 - 1, got -1"),

@@ -9,7 +9,8 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import TaskError
-from interp.tasks.task import Unit, example_of_ids, task_of_units
+from interp.tasks.task import Unit, task_of_units
+from interp.tasks.token_ids import example_of_ids
 
 ABOUT = {"name": "ids", "description": "Random ids."}
 

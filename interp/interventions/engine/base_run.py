@@ -1,16 +1,16 @@
 """The batch without interventions: run once, and every cell starts from it."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from interp.interventions.metrics import Answers, RowScores, Scores, score
+from interp.interventions.metrics import COLUMNS_ALONE, Answers, AnyMetric, RowScores, Scores, score
 from interp.interventions.rows import Batch
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.options import MetricName
 from interp.residual.collecting import read
 
 FinalStream = Float[Tensor, "row answer_pos d_model"]
@@ -29,7 +29,7 @@ class BaseRun:
         self,
         model: HookedTransformer,
         batch: Batch,
-        metric: MetricName,
+        metric: AnyMetric,
         first_layer: int,
         extra: Iterable[Site],
         *,
@@ -88,16 +88,23 @@ class BaseRun:
         """
         answers = self.answers if rows is None else self.answers.take(rows)
         normalised = self.model.ln_final(stream)
-        if self._metric == "logit_difference":
-            return self._two_columns(normalised[:, -1], answers)
+        if self._metric in COLUMNS_ALONE:
+            return self._from_columns(normalised[:, -1], answers)
         base = self._base_log_p if rows is None or self._base_log_p is None else self._base_log_p[rows]
         return score(self._metric, self.model.unembed(normalised), answers, base)
 
-    def _two_columns(self, last: Float[Tensor, "row d_model"], answers: Answers) -> Scores:
-        """The logit difference from the two columns of the unembedding."""
-        wide = torch.promote_types(last.dtype, torch.float32)
-        ids = torch.stack([answers.right, answers.wrong], dim=1)
-        columns = self.model.W_U.T[ids]
-        logits = self.model.unembed.capped(torch.einsum("nad,nd->na", columns, last) + self.model.b_U[ids])
-        difference = logits[:, 0].to(wide) - logits[:, 1].to(wide)
-        return Scores(difference, difference)
+    def _from_columns(self, last: Float[Tensor, "row d_model"], answers: Answers) -> Scores:
+        """The score from the answers' columns of the unembedding: each row's two, or those of all rows' sets."""
+        ids = torch.cat([answers.right, answers.wrong], dim=1)
+        if ids.shape[1] == 2:
+            columns = self.model.W_U.T[ids]
+            logits = torch.einsum("nad,nd->na", columns, last) + self.model.b_U[ids]
+            at = torch.arange(2, device=ids.device).expand_as(ids)
+        else:
+            known, at = ids.clamp(min=0).unique(return_inverse=True)
+            logits = last @ self.model.W_U[:, known] + self.model.b_U[known]
+            at = at.where(ids >= 0, -1)
+        logits = self.model.unembed.capped(logits)
+        n_right = answers.right.shape[1]
+        found = replace(answers, right=at[:, :n_right], wrong=at[:, n_right:])
+        return score(self._metric, logits[:, None], found)

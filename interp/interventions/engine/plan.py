@@ -21,11 +21,11 @@ from interp.arguments import whole_number
 from interp.errors import InputError
 from interp.interventions.engine.base_run import OFFLOADED_TO
 from interp.interventions.intervention import Intervention, changed_positions
+from interp.interventions.metrics import COLUMNS_ALONE, AnyMetric
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, batches
 from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
-from interp.options import MetricName
 from interp.residual.collecting import read
 
 Interventions = Sequence[Intervention]
@@ -180,7 +180,7 @@ class Sizes:
     """
 
     def __init__(
-        self, model: HookedTransformer, metric: MetricName, interventions: Sequence[Intervention], budget: int | None
+        self, model: HookedTransformer, metric: AnyMetric, interventions: Sequence[Intervention], budget: int | None
     ):
         self._model, self._metric = model, metric
         weight = model.W_E
@@ -253,9 +253,10 @@ class Sizes:
         return self.base(row) + self.trajectory(row, len(row.tokens))
 
     def _predictions(self, row: Row) -> int:
-        """Logits over the whole vocabulary, where the metric reads them."""
-        if self._metric == "logit_difference":
-            return 0
+        """Logits over the whole vocabulary, where the metric reads them, or of sets of answers."""
+        if self._metric in COLUMNS_ALONE:
+            n_answers = len(row.encoded.rights) + len(row.encoded.wrongs)
+            return 3 * n_answers * max(self._item, 4) if n_answers > 2 else 0
         return 3 * (1 + len(row.continuation)) * self._model.config.d_vocab * max(self._item, 4)
 
 

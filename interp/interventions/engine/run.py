@@ -25,7 +25,7 @@ from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Chunk, Strand
 from interp.interventions.engine.layers import Wavefront
 from interp.interventions.engine.plan import Classifier, Interventions, NoRoomError, Sizes, entry_sites, out_of_memory
-from interp.interventions.metrics import CellScores, RowScores
+from interp.interventions.metrics import AnyMetric, CellScores, RowScores
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.config import TransformerConfig
 from interp.model.loading.bridge import has_hooks, is_bridge, module_behind
@@ -35,7 +35,6 @@ from interp.model.loading.tensors import build
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.model.weights import weights_hash
-from interp.options import MetricName
 from interp.residual.collecting import read
 from interp.shapes import Tokens
 
@@ -163,7 +162,7 @@ def _kind(bridge: Any) -> str:
 class Engine:
     """Measures many cells on batches; ``halvings`` counts how often memory ran out and less was run at once."""
 
-    def __init__(self, model: HookedTransformer, metric: MetricName, cells: Sequence[Interventions], sizes: Sizes):
+    def __init__(self, model: HookedTransformer, metric: AnyMetric, cells: Sequence[Interventions], sizes: Sizes):
         self._model, self._metric, self._sizes = model, metric, sizes
         draws = [max((each.replacement.draws for each in cell), default=1) for cell in cells]
         strands = [Strand(number, draw, cell) for number, cell in enumerate(cells) for draw in range(draws[number])]

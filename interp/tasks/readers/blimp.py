@@ -14,7 +14,6 @@ A file is read line by line, and the first line that cannot be used is named.
    prefixes are missing: such items have only their whole sentences. A pair without a number is its own.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from interp.errors import shown
-from interp.tasks.readers.sources import as_path, file_items, filled_lines, hub_items, is_hub, shortened
+from interp.tasks.readers.sources import as_path, file_items, filled_lines, hub_items, is_hub, json_object
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False, "none": False}
 """A truth value as JSON, a table or nothing has it."""
@@ -87,17 +86,7 @@ def read_blimp(path: str | Path) -> Iterator[BlimpItem]:
         return hub_items(str(path), _item)
     path = as_path(path)
     lines = filled_lines(path, "a BLiMP file", "one JSON object a line", "name one .jsonl file in it")
-    return file_items(path, lines, lambda line: _item(_json_object(line)))
-
-
-def _json_object(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"expected a JSON object, got {shortened(line)} ({error})") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"expected a JSON object, got {shortened(line)}")
-    return record
+    return file_items(path, lines, lambda line: _item(json_object(line)))
 
 
 def _item(record: Mapping[str, Any]) -> BlimpItem:

@@ -9,6 +9,7 @@ no configuration. Without a split the data set must have only one. A local folde
 too. Rows are streamed; class labels become their names.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -110,6 +111,17 @@ def file_items(
         with located(f"{path}, line {number}"):
             item = parse(record)
         yield item
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """A line of JSON, which holds one object; raises ``ValueError``."""
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"expected a JSON object, got {shortened(line)} ({error})") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"expected a JSON object, got {shortened(line)}")
+    return record
 
 
 DEEPEST = 1_000
