@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 from refusals import refused
-from tiny_models import random_gpt2, relative_error
+from tiny_models import random_gpt2, relative_error, word_tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from written_gguf import TEMPLATE, TOKENS, Type, dequantised, llama, qwen2, save
 
@@ -87,9 +87,10 @@ class TestTokenizer:
 
     def test_what_lies_beside_the_file_is_another_models(self, tmp_path):
         random_gpt2().save_pretrained(tmp_path)
-        (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "bos_token": "[CLS]"}')
+        word_tokenizer().save_pretrained(tmp_path)
         model = load_model(save(tmp_path / "tiny.gguf", llama()))
         assert model.tokenizer.bos_token == "<s>"
+        assert model.tokenizer("The keys")["input_ids"] == [TOKENS.index("The"), TOKENS.index("Ġkeys")]
         assert model.config.d_model == 64
 
     def test_one_that_is_given(self, file):
