@@ -98,7 +98,7 @@ def asked_again(asked: HeadsOptions) -> list[str]:
     for name, value in vars(asked).items():
         option = name.replace("_", "-")
         if name != "n" and value != getattr(HeadsOptions, name):
-            again += [f"--no-{option}"] if value is False else [f"--{option}", str(value)]
+            again += [f"--{'no-' * (not value)}{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
     return again
 
 

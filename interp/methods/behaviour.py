@@ -86,7 +86,7 @@ def require_able(model: Any, task: Task, *, seed: int = 0) -> None:
             f"{task.name}: {NOT_ABLE}: {task.metric.replace('_', ' ')} {found.estimate[0]:.2g} "
             f"({found.low[0]:.2g} to {found.high[0]:.2g}), {right:.0%} right, on {frame['unit'].nunique()} units",
             "give tasks that it can do",
-            "give anyway=True (--anyway) to measure it all the same: all heads will be undecided",
+            "give anyway=True to measure it all the same: all heads will be undecided",
         )
 
 
