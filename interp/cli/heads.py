@@ -83,9 +83,9 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
         found = {name: records(frame) for name, frame in tables.items()}
         return {**found, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
 
-    drawn = {each.name: 1 + sum(each.dropped.values()) / len(each.units) for each in tasks if ":" not in each.name}
+    endless = [each.name for each in tasks if ":" not in each.name]
     again = ["--unequal-lengths"] * on.unequal_lengths + ["--choose"] * on.choose + asked_again(asked)
-    hint = partial(after_heads, report, work.model, drawn, again)
+    hint = partial(after_heads, report, work.model, endless, again)
     work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
 

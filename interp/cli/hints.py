@@ -6,7 +6,7 @@ can be given to a shell as it is, and does its work there; what stands behind th
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +43,14 @@ def of_model(model: str | None) -> tuple[str, ...]:
 
 
 def after_heads(
-    report: "HeadsReport", model: str | None, drawn: Mapping[str, float], options: Sequence[str] = ()
+    report: "HeadsReport", model: str | None, endless: Collection[str], options: Sequence[str] = ()
 ) -> Next:
     """The head with the best verdict; or as many units as would decide.
 
     Args:
         report: What was found.
         model: As it was named.
-        drawn: Of each task that more can be drawn of, how many items it takes to get one that the tokenizer can carry.
+        endless: The tasks that more units can be drawn of.
         options: What else was asked for, to be asked for again.
     """
     from interp.report.heads_frames import FINDINGS
@@ -61,7 +61,7 @@ def after_heads(
         best = found.loc[found["verdict"].map(FINDINGS.index).idxmin()]
         return _a_head(best, model, str(best["task"]), f"{best['verdict']}: {best['task']}")
     undecided = frame[frame["verdict"] == "undecided"]
-    needed = (undecided["n_to_decide"].astype(float) * undecided["task"].map(drawn).astype(float)).dropna()
+    needed = undecided[undecided["task"].isin(list(endless))]["n_to_decide"].astype(float).dropna()
     needed = needed[needed <= MOST_UNITS]
     if not needed.empty:
         task = frame["task"][needed.idxmin()]

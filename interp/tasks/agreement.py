@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Frame, example, schedule
+from interp.tasks.grammar.items import Fits, Frame, Plan, draw_pairs, example
 from interp.tasks.grammar.lexicon import KINDS, NUMBERS, SUBJECT_KINDS, Noun, Number, Verb, other
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, fill, noun_phrase
 
@@ -128,16 +128,17 @@ DISTRACTORS = {
 }
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
+        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
 
-    Yields:
-        The pairs, for ``interp.encode_task``.
+    Returns:
+        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
 
     Raises:
         TaskError: `n` is below 1.
@@ -148,15 +149,18 @@ def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[Minim
         4
     """
     frames = dict.fromkeys(STRUCTURES, FRAMES)
-    for plan in schedule("agreement", n, seed=seed, split=split, frames=frames):
-        proposing = partial(propose, plan.dice, plan.structure, **plan.options)
-        drawn = phrases.draw_within(split, proposing, admit=partial(_unsaid, plan.said))
-        number, attractors = NUMBERS[plan.flipped], plan.dice.pick(NUMBERS)
-        yield MinimalPair(
-            item=_example(plan.before, drawn, number, attractors),
-            counterfactual=_example(plan.before, drawn, other(number), attractors),
-            cluster=drawn.subject.singular,
-        )
+    return draw_pairs("agreement", n, _pair, seed=seed, split=split, frames=frames, fits=fits)
+
+
+def _pair(plan: Plan) -> MinimalPair:
+    proposing = partial(propose, plan.dice, plan.structure, **plan.options)
+    drawn = phrases.draw_within(plan.split, proposing, admit=partial(_unsaid, plan.said))
+    number, attractors = NUMBERS[plan.flipped], plan.dice.pick(NUMBERS)
+    return MinimalPair(
+        item=_example(plan.before, drawn, number, attractors),
+        counterfactual=_example(plan.before, drawn, other(number), attractors),
+        cluster=drawn.subject.singular,
+    )
 
 
 def _unsaid(used: frozenset[str], drawn: Agreement) -> bool:

@@ -1,17 +1,16 @@
 """The tasks that there are, and how one is loaded for a tokenizer.
 
-1. A generated task draws its pairs from the grammar: the units from the split asked for, the reference values from the
-   split ``reference``.
+1. A generated task draws its pairs from the grammar, as many as the tokenizer carries of those asked for
+   (``drawing.py``): the units from the split asked for, the reference values from the split ``reference``.
 2. A task of a file, as ``blimp:PATH``, is read by its loader, and used whole unless ``n`` says otherwise. A name
    without a folder that is no file here is looked up in the task's folder below the one that ``INTERP_DATA`` names.
 3. ``encode_task`` turns the pairs into tokens, and counts what it has to leave out.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from typing import Any, get_args
@@ -24,8 +23,8 @@ from interp.errors import TaskError, shown, suggest
 from interp.tasks import agreement, coreference, induction, ioi, reflexive
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
+from interp.tasks.drawing import Pairs
 from interp.tasks.encoding import TaskInfo, TaskRequest
-from interp.tasks.example import MinimalPair
 from interp.tasks.grammar.phrases import Split
 from interp.tasks.readers.sources import as_path, is_hub
 from interp.tasks.stereotypes import WINOBIAS, WINOGENDER, load_winobias, load_winogender
@@ -45,8 +44,6 @@ _TRIED = 8
 MOST_PAIRS = 100_000
 """Of a generated task; all of them are held in memory."""
 
-
-Pairs = Callable[..., Iterator[MinimalPair]]
 _NUMBER = "The verb agrees in number with its subject, whatever nouns stand between them."
 _PRONOUN = "A pronoun has the gender of the person that it stands for: the subject of the clause before it."
 _REFLEXIVE = "A reflexive pronoun has the gender of the subject of its clause."
@@ -140,8 +137,9 @@ def load_task(
         name: A name of ``list_tasks()``; in place of PATH a file, the name of one in the task's folder of
             ``INTERP_DATA``, or, where the task's reader takes one, ``hub:NAME[:CONFIG[:SPLIT]]``.
         tokenizer: A fast tokenizer, usually ``model.tokenizer``; None, as of a model without one, is an error.
-        n: Pairs to draw, before those that the tokenizer cannot carry are left out; by default 200 of a generated task
-            and all of a file. Of a file, `n` items are sampled (all, where it has fewer) and kept in its order.
+        n: Units of a generated task, by default 200. In the place of a pair that the tokenizer cannot carry another is
+            drawn; a warning says where fewer can be had. Of a file, `n` items are sampled (by default, or where it has
+            fewer, all are taken) and kept in its order, before those that the tokenizer cannot carry are left out.
         seed: Of the generator, or of the sample.
         n_ctx: Longest row of tokens that the model takes (``model.cfg.n_ctx``); None for no limit.
         split: Of a generated task; ``test`` holds pairs of words that no training text holds.
@@ -153,7 +151,7 @@ def load_task(
             ``encode_task``.
 
     Returns:
-        The task, with what had to be left out counted in ``dropped``.
+        The task, with what had to be left out, or replaced, counted in ``dropped``.
 
     Raises:
         TaskError: The task is unknown, an argument is of no use for it, or its file cannot be read.
@@ -191,8 +189,7 @@ def load_task(
     wanted = GENERATED_PAIRS if n is None else n
     if wanted > MOST_PAIRS:
         raise TaskError(f"{name}: expected n to be at most {MOST_PAIRS:,}, got {wanted:,}")
-    pairs = _GENERATED[name][0]
-    return request.encode(pairs(wanted, seed=seed, split=split), references=_references(pairs, REFERENCES, seed))
+    return request.draw(_GENERATED[name][0], wanted, split, REFERENCES)
 
 
 def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) -> bool:
@@ -203,12 +200,6 @@ def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) ->
             request.encode(pairs(_TRIED, seed=0))
             return True
     return False
-
-
-@lru_cache(maxsize=2 * len(_GENERATED))
-def _references(pairs: Pairs, n: int, seed: int) -> tuple[MinimalPair, ...]:
-    """Drawn once: most draws are thrown away before one fits, which takes longer than to encode what is kept."""
-    return tuple(pairs(n, seed=seed, split="reference"))
 
 
 def _instead(name: str) -> str:

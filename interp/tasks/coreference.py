@@ -14,11 +14,11 @@ The relation is from the last word before the pronoun to the antecedent.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
 from interp.tasks.grammar.lexicon import Name, Noun, Number, Person, Verb, lemma, opposite
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase
 
@@ -158,16 +158,17 @@ FRAMES = {
 STRUCTURES = tuple(FRAMES)
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of people, or of one person and a verb, they use.
+        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
 
-    Yields:
-        The pairs, for ``interp.encode_task``.
+    Returns:
+        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
 
     Raises:
         TaskError: `n` is below 1.
@@ -177,18 +178,22 @@ def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[Minim
         >>> len(list(coreference.pairs(4, seed=0)))
         4
     """
-    couples = Couples[Person](split)
-    for plan in schedule("coreference", n, seed=seed, split=split, frames=FRAMES, others="somebody else"):
-        drawn, exchanged = phrases.draw_within(
-            split,
-            partial(_twins, couples, plan),
-            admit=lambda twins: couples.admit(twins[0].antecedent, twins[0].stranger),
-        )
-        yield MinimalPair(
-            item=_with_others(plan, drawn),
-            counterfactual=_with_others(plan, exchanged),
-            cluster=couples.cluster(drawn.antecedent, drawn.stranger),
-        )
+    couples = Couples[Person](split, fits)
+    how: Any = {"others": "somebody else", "fits": fits, "keep": couples.keep}
+    return draw_pairs("coreference", n, partial(_pair, couples), seed=seed, split=split, frames=FRAMES, **how)
+
+
+def _pair(couples: Couples[Person], plan: Plan) -> MinimalPair:
+    drawn, exchanged = phrases.draw_within(
+        plan.split,
+        partial(_twins, couples, plan),
+        admit=lambda twins: couples.admit(twins[0].antecedent, twins[0].stranger),
+    )
+    return MinimalPair(
+        item=_with_others(plan, drawn),
+        counterfactual=_with_others(plan, exchanged),
+        cluster=couples.cluster(drawn.antecedent, drawn.stranger),
+    )
 
 
 def _twins(couples: Couples[Person], plan: Plan) -> list[Coreference]:

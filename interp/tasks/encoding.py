@@ -24,7 +24,9 @@ from transformers import PreTrainedTokenizerBase
 from interp.arguments import named_arguments
 from interp.errors import InputError, NotCarriedError, TaskError
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
+from interp.tasks.drawing import Pairs, draw_units, drawn_plainly
 from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar.phrases import Split
 from interp.tasks.tagging import all_known
 from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit, check_choice, task_of_units
 
@@ -278,3 +280,22 @@ class TaskRequest:
             ways = [f"{way} (of interp.load_task)" for way in error.ways if "metric=" in way or "unequal_len" in way]
             raise NotCarriedError(error.fault, *ways, "take another task, or a model with another tokenizer") from error
         return replace(task, coverage=dict(coverage or {}))
+
+    def draw(self, pairs: Pairs, n: int, split: Split, n_references: int) -> Task:
+        """A generated task of `n` units that the tokenizer carries; a warning where fewer can be had."""
+        encode = _Encoder(self.tokenizer, self.metric, self.n_ctx, self.unequal_lengths).units
+        units, replaced = draw_units(pairs, n, encode, seed=self.seed, split=split)
+        references, _ = (
+            draw_units(pairs, n_references, encode, seed=self.seed, split="reference") if units else ([], {})
+        )
+        if not references:  # an error, which says why
+            plain = drawn_plainly(pairs, n, self.seed, split)
+            return self.encode(plain, references=drawn_plainly(pairs, n_references, self.seed, "reference"))
+        if len(units) < n:
+            why = "; ".join(f"{reason}: {count}" for reason, count in replaced.most_common())
+            _LOG.warning(
+                "%s: %d of the %d units asked for can be had: of other draws, %s", self.name, len(units), n, why
+            )
+        about: Any = {name: getattr(self.info, name) for name in ("description", "query", "feature")}
+        about |= {"name": self.name, "metric": self.metric, "references": references, "dropped": replaced}
+        return task_of_units(units, **about, from_text=True)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.items import OTHER_WORDS, Frame, Plan, example, schedule, with_other_words
+from interp.tasks.grammar.items import OTHER_WORDS, Fits, Frame, Plan, draw_pairs, example, with_other_words
 from interp.tasks.grammar.phrases import Split, Word, Words, Writer, draw_within, split_of
 
 SHORTEST, LONGEST = 5, 12
@@ -123,16 +123,17 @@ FRAMES = {
 STRUCTURES = tuple(FRAMES)
 
 
-def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of neighbours they use.
+        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
 
-    Yields:
-        The pairs, for ``interp.encode_task``.
+    Returns:
+        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
 
     Raises:
         TaskError: `n` is below 1.
@@ -142,14 +143,17 @@ def pairs(n: int, *, seed: int, split: Split = "test") -> Iterator[MinimalPair]:
         >>> len(list(induction.pairs(4, seed=0)))
         4
     """
-    for plan in schedule("induction", n, seed=seed, split=split, frames=FRAMES, others="new word"):
-        drawn = draw_within(split, partial(propose, plan.dice, **plan.options, used=plan.said))
-        item, twin = (_with_new_words(plan, each) for each in (drawn, drawn.exchanged))
-        yield MinimalPair(
-            item=twin if plan.flipped else item,
-            counterfactual=item if plan.flipped else twin,
-            cluster=drawn.string[drawn.stop - 1],
-        )
+    return draw_pairs("induction", n, _pair, seed=seed, split=split, frames=FRAMES, others="new word", fits=fits)
+
+
+def _pair(plan: Plan) -> MinimalPair:
+    drawn = draw_within(plan.split, partial(propose, plan.dice, **plan.options, used=plan.said))
+    item, twin = (_with_new_words(plan, each) for each in (drawn, drawn.exchanged))
+    return MinimalPair(
+        item=twin if plan.flipped else item,
+        counterfactual=item if plan.flipped else twin,
+        cluster=drawn.string[drawn.stop - 1],
+    )
 
 
 def _with_new_words(plan: Plan, drawn: Repetition) -> Example:

@@ -13,11 +13,11 @@ indirect object.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
 from interp.tasks.grammar.lexicon import GENDERS, Name, Verb
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase
 
@@ -126,16 +126,17 @@ FRAMES = (
 )
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of names they use.
+        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
 
-    Yields:
-        The pairs, for ``interp.encode_task``.
+    Returns:
+        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
 
     Raises:
         TaskError: `n` is below 1.
@@ -145,15 +146,19 @@ def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[Minim
         >>> len(list(ioi.pairs(4, seed=0)))
         4
     """
-    couples, frames = Couples[Name](split), dict.fromkeys(STRUCTURES, FRAMES)
-    for plan in schedule("ioi", n, seed=seed, split=split, frames=frames, others="third person"):
-        proposing = partial(_couple, couples, plan)
-        drawn = phrases.draw_within(split, proposing, admit=lambda each: couples.admit(each.receiver, each.giver))
-        yield MinimalPair(
-            item=_with_third_people(plan, drawn),
-            counterfactual=_with_third_people(plan, drawn.exchanged),
-            cluster=couples.cluster(drawn.receiver, drawn.giver),
-        )
+    couples, frames = Couples[Name](split, fits), dict.fromkeys(STRUCTURES, FRAMES)
+    how: Any = {"others": "third person", "fits": fits, "keep": couples.keep}
+    return draw_pairs("ioi", n, partial(_pair, couples), seed=seed, split=split, frames=frames, **how)
+
+
+def _pair(couples: Couples[Name], plan: Plan) -> MinimalPair:
+    proposing = partial(_couple, couples, plan)
+    drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: couples.admit(each.receiver, each.giver))
+    return MinimalPair(
+        item=_with_third_people(plan, drawn),
+        counterfactual=_with_third_people(plan, drawn.exchanged),
+        cluster=couples.cluster(drawn.receiver, drawn.giver),
+    )
 
 
 def _couple(couples: Couples[Name], plan: Plan) -> IndirectObject:

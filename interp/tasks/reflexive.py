@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import lexicon, phrases
-from interp.tasks.grammar.items import Couples, Frame, Plan, example, schedule
+from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
 from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Tense, Verb, lemma, opposite
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase, sentence
 
@@ -129,16 +129,17 @@ FRAMES = (
 )
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[MinimalPair]:
+def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
     """Draw `n` minimal pairs, the structures in turn.
 
     Args:
         n: How many; the first items are the same for every `n`.
         seed: Names the draw.
         split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
+        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
 
-    Yields:
-        The pairs, for ``interp.encode_task``.
+    Returns:
+        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
 
     Raises:
         TaskError: `n` is below 1.
@@ -148,12 +149,16 @@ def pairs(n: int, *, seed: int, split: phrases.Split = "test") -> Iterator[Minim
         >>> len(list(reflexive.pairs(4, seed=0)))
         4
     """
-    couples, frames = Couples[Person](split), dict.fromkeys(STRUCTURES, FRAMES)
-    for plan in schedule("reflexive", n, seed=seed, split=split, frames=frames):
-        fits = partial(_fit, couples, plan.said)
-        drawn = phrases.draw_within(split, partial(_twins, couples, plan), admit=fits)
-        item, counterfactual = (_example(plan.before, each) for each in drawn)
-        yield MinimalPair(item, counterfactual, cluster=couples.cluster(*(each.subject for each in drawn)))
+    couples, frames = Couples[Person](split, fits), dict.fromkeys(STRUCTURES, FRAMES)
+    how: Any = {"frames": frames, "fits": fits, "keep": couples.keep}
+    return draw_pairs("reflexive", n, partial(_pair, couples), seed=seed, split=split, **how)
+
+
+def _pair(couples: Couples[Person], plan: Plan) -> MinimalPair:
+    admit = partial(_admit, couples, plan.said)
+    drawn = phrases.draw_within(plan.split, partial(_twins, couples, plan), admit=admit)
+    item, counterfactual = (_example(plan.before, each) for each in drawn)
+    return MinimalPair(item, counterfactual, cluster=couples.cluster(*(each.subject for each in drawn)))
 
 
 def _twins(couples: Couples[Person], plan: Plan) -> list[Reflexive]:
@@ -163,7 +168,7 @@ def _twins(couples: Couples[Person], plan: Plan) -> list[Reflexive]:
     return [drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other))]
 
 
-def _fit(couples: Couples[Person], used: frozenset[str], twins: list[Reflexive]) -> bool:
+def _admit(couples: Couples[Person], used: frozenset[str], twins: list[Reflexive]) -> bool:
     """Whether the two subjects may stand together, and nobody is in the sentence before."""
     one, two = (each.subject for each in twins)
     people = {lemma(person).lower() for person in (one, two, twins[0].attractor)}

@@ -160,7 +160,7 @@ class Task:
         units: What is measured.
         references: Sets of units that replacement values come from, never scored together with the units that they
             serve. Generated tasks have one, from a separate split; a file has two halves that serve each other.
-        dropped: Items left out, by requirement.
+        dropped: Items left out, by requirement; of a generated task, pairs in whose place others were drawn.
         coverage: Shares of the source in percent, by what is covered; empty where it has no meaning.
         hash: SHA-256 of the units' and references' text and token ids.
         feature: The key of ``Example.features`` that the related word decides and probes read; None for none.

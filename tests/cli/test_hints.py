@@ -44,36 +44,31 @@ def judged(**verdicts):
 
 class TestHeads:
     def test_the_best_verdict_leads_to_its_head(self):
-        name, options = typed(hints.after_heads(judged(a=("opposes", None), b=("tracks", None)), "books", {}))
+        name, options = typed(hints.after_heads(judged(a=("opposes", None), b=("tracks", None)), "books", []))
         assert (name, options["name"], options["task"], options["model"]) == ("head", "1.1", ["ioi"], "books")
 
     def test_where_more_units_would_decide_they_are_asked_for(self):
-        hint = hints.after_heads(judged(a=("none", None), b=("undecided", 410.0)), None, {"ioi": 1.0}, ["--no-probes"])
+        hint = hints.after_heads(judged(a=("none", None), b=("undecided", 410.0)), None, ["ioi"], ["--no-probes"])
         name, options = typed(hint)
         assert (name, options["n"], options["task"], options["probes"]) == ("heads", 410, ["ioi"], False)
-
-    def test_as_many_are_asked_for_as_leave_enough(self):
-        """Of 60 items that were drawn the tokenizer carried 12; for 20 it takes 100."""
-        name, options = typed(hints.after_heads(judged(a=("undecided", 20.0)), None, {"ioi": 60 / 12}))
-        assert (name, options["n"]) == ("heads", 100)
 
     def test_a_file_of_claims_is_asked_of_all_tasks(self):
         report = judged(a=("undecided", 20.0))
         report.tasks = pd.DataFrame({"task": ["ioi", "agreement"], "base_low": [1.0, 1.0]})
-        hint = hints.after_heads(report, None, {"ioi": 1.0}, ["--claims", "claims.toml"])
+        hint = hints.after_heads(report, None, ["ioi"], ["--claims", "claims.toml"])
         assert typed(hint)[1]["task"] == ["ioi", "agreement"]
 
     def test_of_a_file_there_are_no_more(self):
-        assert typed(hints.after_heads(judged(a=("undecided", 20.0)), None, {}))[0] == "calibrate"
+        assert typed(hints.after_heads(judged(a=("undecided", 20.0)), None, []))[0] == "calibrate"
 
     def test_where_the_model_cannot_do_it_something_else_is_asked(self):
         report = judged(a=("undecided", None))
         report.tasks["base_low"] = -0.1
-        assert typed(hints.after_heads(report, None, {"ioi": 1.0}))[0] == "tasks"
+        assert typed(hints.after_heads(report, None, ["ioi"]))[0] == "tasks"
 
     @pytest.mark.parametrize("verdict", [("none", None), ("undecided", None), ("undecided", 1e6)])
     def test_where_nothing_is_found_or_too_much_is_needed_the_question_is_how_much_is_missed(self, verdict):
-        assert typed(hints.after_heads(judged(a=verdict), None, {"ioi": 1.0}))[0] == "calibrate"
+        assert typed(hints.after_heads(judged(a=verdict), None, ["ioi"]))[0] == "calibrate"
 
     def test_the_command_says_it_and_its_json_does_not(self, run, tmp_path):
         name, options = said(run("heads", "--out", tmp_path / "r", "--task", TASK, "--model", "a model"))
