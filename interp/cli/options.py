@@ -100,7 +100,7 @@ class Tasks(Unequal):
     """What is measured on several tasks.
 
     Attributes:
-        task: A task of `interp tasks`; repeat it for several; None for all generated tasks.
+        task: A task of `interp tasks`; repeat it for several; None for the first five, which the embedded models know.
     """
 
     task: list[str] | None = None

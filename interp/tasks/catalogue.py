@@ -57,6 +57,9 @@ _GENERATED: dict[str, tuple[Pairs, TaskInfo]] = {
     "induction": (induction.pairs, TaskInfo("induction", _AGAIN)),
 }
 
+TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
+"""What ``heads`` and ``head_card`` ask where no task is named: what the embedded models were trained to do."""
+
 
 @dataclass(frozen=True)
 class FileTask:
@@ -193,10 +196,10 @@ def load_task(
 
 
 def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) -> bool:
-    """Whether a tokenizer carries a generated task, as far as its first pairs tell; never None, or a slow one."""
-    for name, (pairs, info) in _GENERATED.items():
+    """Whether a tokenizer carries a default task, as far as its first pairs tell; never None, or a slow one."""
+    for pairs, info in map(_GENERATED.__getitem__, TASKS):
         with suppress(TaskError):
-            request = TaskRequest(name, info, require_fast(tokenizer), info.metric, n_ctx=n_ctx)
+            request = TaskRequest(info.name, info, require_fast(tokenizer), info.metric, n_ctx=n_ctx)
             request.encode(pairs(_TRIED, seed=0))
             return True
     return False
