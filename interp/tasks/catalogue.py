@@ -20,7 +20,19 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
 from interp.errors import TaskError, shown, suggest
-from interp.tasks import agreement, coreference, induction, ioi, reflexive
+from interp.tasks import (
+    agreement,
+    capitals,
+    coreference,
+    gendered_pronoun,
+    greater_than,
+    induction,
+    ioi,
+    reflexive,
+    relative_clause,
+    retrieval,
+    successor,
+)
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
 from interp.tasks.drawing import Pairs
@@ -49,12 +61,24 @@ _PRONOUN = "A pronoun has the gender of the person that it stands for: the subje
 _REFLEXIVE = "A reflexive pronoun has the gender of the subject of its clause."
 _RECEIVER = "The indirect object is the person who was mentioned but is not the one giving."
 _AGAIN = "A sequence seen before goes on as it did the first time."
+_CLAUSE = "A verb agrees in number with its subject, across a relative clause or within one."
+_STATED = "A pronoun has the gender that the sentence states, whatever the stereotype of the person's profession."
+_NEXT = "A day, a month, a letter or a number is followed by the next one."
+_CAPITAL = "A country, a state or a province has its capital."
+_LATER = "Years after a year are later, and years before it are earlier."
+_SAID = "What was said of a name some sentences before is said of it again."
 _GENERATED: dict[str, tuple[Pairs, TaskInfo]] = {
     "agreement": (agreement.pairs, TaskInfo("agreement", _NUMBER, feature="number")),
     "coreference": (coreference.pairs, TaskInfo("coreference", _PRONOUN, feature="gender")),
     "reflexive": (reflexive.pairs, TaskInfo("reflexive", _REFLEXIVE, feature="gender")),
     "ioi": (ioi.pairs, TaskInfo("ioi", _RECEIVER)),
     "induction": (induction.pairs, TaskInfo("induction", _AGAIN)),
+    "relative_clause": (relative_clause.pairs, TaskInfo("relative_clause", _CLAUSE, feature="number")),
+    "gendered_pronoun": (gendered_pronoun.pairs, TaskInfo("gendered_pronoun", _STATED, feature="gender")),
+    "successor": (successor.pairs, TaskInfo("successor", _NEXT)),
+    "capitals": (capitals.pairs, TaskInfo("capitals", _CAPITAL)),
+    "greater_than": (greater_than.pairs, TaskInfo("greater_than", _LATER)),
+    "retrieval": (retrieval.pairs, TaskInfo("retrieval", _SAID)),
 }
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
