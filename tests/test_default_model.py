@@ -7,9 +7,9 @@ import pytest
 
 import interp
 from interp.methods.behaviour import behaviour
-from interp.methods.dossier import TASKS
 from interp.model.loading import embedded_models
 from interp.model.loading.load import model_folder
+from interp.tasks.catalogue import TASKS
 from recipes.recipe import read_recipe
 from recipes.text import PARADIGMS
 

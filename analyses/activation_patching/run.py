@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 
 import interp
-from interp.methods.dossier import TASKS
+from interp.tasks.catalogue import TASKS
 
 DIRECTIONS = ("denoise", "noise")
 SHOWN = 3

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 import interp
-from interp.methods.dossier import TASKS
+from interp.tasks.catalogue import TASKS
 
 
 def specialisation(frame: pd.DataFrame) -> tuple[float, dict[str, str]]:

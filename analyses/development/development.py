@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 
 from interp.errors import InputError
 from interp.interventions.sweep import Progress
-from interp.methods.dossier import TASKS, HeadsReport, heads
+from interp.methods.dossier import HeadsReport, heads
 from interp.methods.grid import part_of
 from interp.model.devices import documented
 from interp.model.loading import load_model
@@ -35,6 +35,7 @@ from interp.report.tables import columns_of
 from interp.report.words import about, counted
 from interp.result import Result
 from interp.runs.run import Run
+from interp.tasks.catalogue import TASKS
 from interp.tasks.task import Task
 
 TRACKS = "attends and causal"

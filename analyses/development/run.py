@@ -19,9 +19,9 @@ from analyses.development.development import (
     partial_note,
 )
 from interp.errors import InterpError
-from interp.methods.dossier import TASKS
 from interp.model.checkpoints import CHECKPOINTS, checkpoints
 from interp.runs.executors import HERE, Processes
+from interp.tasks.catalogue import TASKS
 
 INTERRUPTED = 130
 
@@ -62,7 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path, help="what python -m recipes wrote")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--task", action="append", help="default: all five generated tasks")
+    parser.add_argument("--task", action="append", help="default: the five that the embedded models know")
     parser.add_argument("--n", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")

@@ -12,8 +12,8 @@ import torch
 from matplotlib.figure import Figure
 
 import interp
-from interp.methods.dossier import TASKS
 from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
+from interp.tasks.catalogue import TASKS
 
 REPLACEMENTS = ("zero", "mean", "positional_mean", "resample")
 MODELS = ("default", "sibling-1", "sibling-2")

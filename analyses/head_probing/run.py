@@ -12,10 +12,10 @@ import torch
 from matplotlib.figure import Figure
 
 import interp
-from interp.methods.dossier import TASKS
 from interp.methods.erasure.erase import erase
 from interp.methods.probes.probe import probe
 from interp.methods.task_attention import task_attention
+from interp.tasks.catalogue import TASKS
 from interp.tasks.task import Task
 
 FEATURES = {"agreement": "number", "coreference": "gender", "reflexive": "gender"}

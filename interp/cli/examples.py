@@ -2,7 +2,7 @@
 
 EXAMPLES: dict[str, dict[str, str]] = {
     "heads": {
-        "every head on the five generated tasks": "interp heads --out report",
+        "every head on the five default tasks": "interp heads --out report",
         "two tasks, quickly, and no page for each head": (
             "interp heads --task agreement --task ioi --n 100 --no-cards --out report"
         ),

@@ -54,8 +54,9 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
     from interp.methods import dossier
     from interp.methods.task_arguments import with_left_out
     from interp.report.heads import page_of
+    from interp.tasks.catalogue import TASKS
 
-    names = list(dict.fromkeys(on.task or generated_tasks()))
+    names = list(dict.fromkeys(on.task or TASKS))
     loaded = work.load()
     how: Any = {"n": asked.n, "seed": asked.seed, **on.chosen()}
     tasks, left_out = load_tasks(names, loaded, **how)
@@ -116,10 +117,11 @@ def head(
     run = work.run()
     from interp.cli.loading import load_tasks
     from interp.methods.task_arguments import with_left_out
+    from interp.tasks.catalogue import TASKS
 
     loaded = work.load()
     which = as_head(loaded, name)
-    names = list(dict.fromkeys(on.task or generated_tasks()))
+    names = list(dict.fromkeys(on.task or TASKS))
     tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, **on.chosen())
     with measuring("head") as progress:
         found = head_card.head_card(loaded, which, tasks, options=replace(asked, n=None), progress=progress, run=run)
@@ -127,13 +129,6 @@ def head(
     first = next((each for each in tasks if each.name in set(card.tasks["task"])), tasks[0])
     hint = partial(after_head, card.name, first, work.model, work.out is not None)
     work.answer(card, lambda: {"head": card.name, **_numbers(card)}, hint)
-
-
-def generated_tasks() -> list[str]:
-    """Names of the tasks that need no file."""
-    from interp.tasks.catalogue import list_tasks
-
-    return [name for name in list_tasks()["name"] if ":" not in name]
 
 
 def is_generated(name: str) -> bool:

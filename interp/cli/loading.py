@@ -58,7 +58,7 @@ def tokenizer_named(name: str) -> "tuple[PreTrainedTokenizerBase, int | None]":
 
 
 def can_be_asked(model: Any) -> bool:
-    """Whether a model predicts the next token, and its tokenizer carries any generated task."""
+    """Whether a model predicts the next token, and its tokenizer carries any default task."""
     from interp.tasks.catalogue import carries_any
 
     return predicts(model) and carries_any(model.tokenizer, model.cfg.n_ctx)

@@ -114,8 +114,8 @@ class Tasks(Pairs):
     """What is measured on several tasks.
 
     Attributes:
-        task: A task of `interp tasks`, or FILE.jsonl or FILE.py:NAME; repeat it for several; None for all generated
-            tasks.
+        task: A task of `interp tasks`, or FILE.jsonl or FILE.py:NAME; repeat it for several; None for the first five,
+            which the embedded models know.
     """
 
     task: list[str] | None = None

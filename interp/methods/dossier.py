@@ -40,10 +40,10 @@ from interp.runs.key import LOG
 from interp.runs.root import root_of
 from interp.runs.run import Run, answered, as_run
 from interp.runs.run_folder import Log
+from interp.tasks.catalogue import TASKS
 from interp.tasks.task import Task
 
 _LOG = logging.getLogger(__name__)
-TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 COLUMNS = (
     *("layer", "head", "task", "query", "attention", "attention_baseline", "verdict", "reason"),
     *("attention_value", "attention_values", "n_attention_values", "attention_self", "attention_first"),

@@ -31,7 +31,7 @@ from interp.methods import card_parts
 from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
 from interp.methods.card_parts import Parts, of_head
-from interp.methods.dossier import TASKS, HeadsReport, heads
+from interp.methods.dossier import HeadsReport, heads
 from interp.methods.grid import part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
@@ -42,6 +42,7 @@ from interp.residual.circuits import copying_score
 from interp.result import Result
 from interp.runs.executors import HERE, spread
 from interp.runs.run import Run, all_answered, answered, as_run
+from interp.tasks.catalogue import TASKS
 from interp.tasks.task import Task
 
 BACK = "../report.html"

@@ -21,7 +21,19 @@ from transformers import PreTrainedTokenizerBase
 
 from interp.arguments import named_arguments
 from interp.errors import NotCarriedError, TaskError, shown, suggest
-from interp.tasks import agreement, coreference, induction, ioi, reflexive
+from interp.tasks import (
+    agreement,
+    capitals,
+    coreference,
+    gendered_pronoun,
+    greater_than,
+    induction,
+    ioi,
+    reflexive,
+    relative_clause,
+    retrieval,
+    successor,
+)
 from interp.tasks.alignment import require_fast
 from interp.tasks.blimp_task import BLIMP, load_blimp
 from interp.tasks.drawing import Pairs
@@ -54,13 +66,28 @@ _PRONOUN = "A pronoun has the gender of the person that it stands for: the subje
 _REFLEXIVE = "A reflexive pronoun has the gender of the subject of its clause."
 _RECEIVER = "The indirect object is the person who was mentioned but is not the one giving."
 _AGAIN = "A sequence seen before goes on as it did the first time."
+_CLAUSE = "A verb agrees in number with its subject, across a relative clause or within one."
+_STATED = "A pronoun has the gender that the sentence states, whatever the stereotype of the person's profession."
+_NEXT = "A day, a month, a letter or a number is followed by the next one."
+_CAPITAL = "A country, a state or a province has its capital."
+_LATER = "Years after a year are later, and years before it are earlier."
+_SAID = "What was said of a name some sentences before is said of it again."
 _GENERATED: dict[str, tuple[Pairs, TaskInfo]] = {
     "agreement": (agreement.pairs, TaskInfo("agreement", _NUMBER, feature="number")),
     "coreference": (coreference.pairs, TaskInfo("coreference", _PRONOUN, feature="gender")),
     "reflexive": (reflexive.pairs, TaskInfo("reflexive", _REFLEXIVE, feature="gender")),
     "ioi": (ioi.pairs, TaskInfo("ioi", _RECEIVER)),
     "induction": (induction.pairs, TaskInfo("induction", _AGAIN)),
+    "relative_clause": (relative_clause.pairs, TaskInfo("relative_clause", _CLAUSE, feature="number")),
+    "gendered_pronoun": (gendered_pronoun.pairs, TaskInfo("gendered_pronoun", _STATED, feature="gender")),
+    "successor": (successor.pairs, TaskInfo("successor", _NEXT)),
+    "capitals": (capitals.pairs, TaskInfo("capitals", _CAPITAL)),
+    "greater_than": (greater_than.pairs, TaskInfo("greater_than", _LATER)),
+    "retrieval": (retrieval.pairs, TaskInfo("retrieval", _SAID)),
 }
+
+TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
+"""What ``heads`` and ``head_card`` ask where no task is named: what the embedded models were trained to do."""
 
 
 @dataclass(frozen=True)
@@ -249,10 +276,10 @@ def carried_by(
 
 
 def carries_any(tokenizer: PreTrainedTokenizerBase | None, n_ctx: int | None) -> bool:
-    """Whether a tokenizer carries a generated task, as far as its first pairs tell; never None, or a slow one."""
-    for name, (pairs, info) in _GENERATED.items():
+    """Whether a tokenizer carries a default task, as far as its first pairs tell; never None, or a slow one."""
+    for pairs, info in map(_GENERATED.__getitem__, TASKS):
         with suppress(TaskError):
-            request = TaskRequest(name, info, require_fast(tokenizer), info.metric, n_ctx=n_ctx)
+            request = TaskRequest(info.name, info, require_fast(tokenizer), info.metric, n_ctx=n_ctx)
             request.encode(pairs(_TRIED, seed=0))
             return True
     return False

@@ -43,7 +43,7 @@ def draw_units(pairs: Pairs, n: int, encode: Encode, *, seed: int, split: Split)
 
     def fits(pair: MinimalPair) -> bool:
         made, why = encode([pair])
-        texts = tuple(text for each in pair.examples for text in (each.text, each.wrong))
+        texts = tuple(text for each in pair.examples for text in (each.prompt, *each.rights, *each.wrongs))
         failed.update(why or {AGAIN: texts in seen})
         if made and texts not in seen:
             units.extend(made)

@@ -1,12 +1,17 @@
 """The items of the generated tasks, and how a test reads them."""
 
 import re
+from importlib import import_module
 
-from interp.tasks import agreement, coreference, induction, ioi, reflexive
+from interp.tasks.catalogue import TASKS as DEFAULT
+from interp.tasks.catalogue import list_tasks
 from interp.tasks.grammar.lexicon import english
 
 N = 200
-TASKS = {"agreement": agreement, "coreference": coreference, "reflexive": reflexive, "ioi": ioi, "induction": induction}
+TASKS = {name: import_module(f"interp.tasks.{name}") for name in list_tasks()["name"] if ":" not in name}
+GRAMMAR = {name: TASKS[name] for name in DEFAULT}
+"""Those of the words that the embedded models know; the others are of English words, for language models."""
+ENGLISH = {name: TASKS[name] for name in TASKS if name not in GRAMMAR}
 
 
 def tokens(text):

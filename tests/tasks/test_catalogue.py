@@ -13,7 +13,8 @@ from interp.tasks.grammar.lexicon import english
 from interp.tasks.readers.blimp import read_blimp
 from recipes.tokenizer import build_tokenizer
 
-GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
+GRAMMAR = ["agreement", "coreference", "reflexive", "ioi", "induction"]
+ENGLISH = ["relative_clause", "gendered_pronoun", "successor", "capitals", "greater_than", "retrieval"]
 PARADIGM = "distractor_agreement_relational_noun"
 TWO_PREFIX = "regular_plural_subject_verb_agreement_2"
 
@@ -38,12 +39,13 @@ def test_the_list_says_what_each_task_is():
     tasks = list_tasks()
     assert list(tasks.columns) == ["name", "description", "query", "metric", "feature"]
     files = ["blimp", "winobias", "winogender", "agreement", "coreference", "anaphora"]
-    assert list(tasks["name"]) == [*GENERATED, *(f"{name}:PATH" for name in files)]
-    assert list(tasks["query"]) == ["predicting position"] * 6 + ["later word"] * 2 + ["predicting position"] * 3
-    assert (tasks["metric"] == "logit_difference").tolist() == [True] * 5 + [False] * 3 + [True] * 3
+    assert list(tasks["name"]) == [*GRAMMAR, *ENGLISH, *(f"{name}:PATH" for name in files)]
+    assert list(tasks["query"]) == ["predicting position"] * 12 + ["later word"] * 2 + ["predicting position"] * 3
+    assert (tasks["metric"] == "logit_difference").tolist() == [True] * 11 + [False] * 3 + [True] * 3
     probed = tasks.dropna(subset="feature").set_index("name")["feature"]
     assert probed.to_dict() == {
         **{"agreement": "number", "coreference": "gender", "reflexive": "gender"},
+        **{"relative_clause": "number", "gendered_pronoun": "gender"},
         **{"agreement:PATH": "number", "coreference:PATH": "gender", "anaphora:PATH": "number"},
     }
     for description in tasks["description"]:
@@ -55,7 +57,7 @@ LICENCE = str(Path(__file__).parents[2] / "LICENSE")
 
 
 @pytest.mark.usefixtures("few_references")
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", GRAMMAR)
 def test_a_generated_task_is_carried_whole_by_the_project_s_tokenizer(tokenizer, name):
     task = load_task(name, n=16, tokenizer=tokenizer, n_ctx=64)
     assert task.dropped == {}
@@ -74,7 +76,7 @@ def test_a_generated_task_is_carried_whole_by_the_project_s_tokenizer(tokenizer,
 
 
 @pytest.mark.usefixtures("few_references")
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", GRAMMAR)
 def test_the_seed_decides_the_task(tokenizer, name):
     hashes = [load_task(name, n=4, seed=seed, tokenizer=tokenizer).hash for seed in (0, 0, 1)]
     assert hashes[0] == hashes[1] != hashes[2]

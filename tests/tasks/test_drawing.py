@@ -1,6 +1,7 @@
 from collections import Counter
 
 import pytest
+from generated_items import TASKS
 from trained_tokenizers import KINDS, tokenizer_like
 
 from interp import load_model
@@ -113,7 +114,7 @@ def test_fewer_than_asked_for_are_warned_of(caplog, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["agreement", "coreference", "reflexive", "ioi", "induction"])
+@pytest.mark.parametrize("name", TASKS)
 def test_real_vocabularies_carry_every_generated_task(kind, name, data_dir, monkeypatch):
     monkeypatch.setattr(catalogue, "REFERENCES", 8)
     task = load_task(name, tokenizer=tokenizer_like(kind, data_dir))

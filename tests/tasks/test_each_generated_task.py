@@ -1,4 +1,4 @@
-"""The five generated tasks, each by itself: what its splits hold out, and what its items say."""
+"""The tasks of the grammar, each by itself: what its splits hold out, and what its items say."""
 
 import itertools
 from collections import Counter

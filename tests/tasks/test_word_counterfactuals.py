@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-from generated_items import TASKS, examples
+from generated_items import GRAMMAR, examples
 from test_encoding import LABELS, SENTENCE, WORDS, example, pair, span
 
 from interp.errors import TaskError
@@ -134,12 +134,14 @@ FIRST_ITEMS = {
 
 
 class TestGenerated:
-    @pytest.mark.parametrize("name", TASKS)
+    @pytest.mark.parametrize("name", GRAMMAR)
     def test_the_items_are_those_that_were_drawn_before(self, drawn, name):
         texts = [each.text + each.wrong for each in examples(drawn[name][:60])]
         assert hashlib.sha256("\n".join(texts).encode()).hexdigest().startswith(FIRST_ITEMS[name])
 
-    @pytest.mark.parametrize(("name", "share"), [("ioi", 1.0), ("induction", 1.0), ("coreference", 0.9)])
+    @pytest.mark.parametrize(
+        ("name", "share"), [("ioi", 1.0), ("induction", 1.0), ("coreference", 0.9), ("retrieval", 1.0)]
+    )
     def test_a_word_of_its_own_goes_with_the_answer(self, drawn, name, share):
         found = [each.word_counterfactuals for each in examples(drawn[name])]
         needed = [
@@ -173,7 +175,7 @@ class TestGenerated:
         for each in examples(drawn["coreference"]):
             assert all(other.right == each.wrong for other in each.word_counterfactuals)
 
-    @pytest.mark.parametrize("name", TASKS)
+    @pytest.mark.parametrize("name", GRAMMAR)
     def test_tokens_differ_at_the_word_alone(self, name):
         words = build_tokenizer(english().words())
         task = load_task(name, n=36, tokenizer=words)

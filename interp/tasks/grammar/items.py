@@ -137,12 +137,17 @@ def example(
     features: Mapping[str, str],
 ) -> Example:
     """The example whose prompt is `words`; its last word looks back."""
+    gold = looking_back(words, relation, related, distractors)
+    right, wrong = (f" {answer}" for answer in answers)
+    return Example(render(words), right, wrong, gold, template, layout(words), dict(features))
+
+
+def looking_back(words: Sequence[Word], relation: str, related: str, distractors: Mapping[str, str]) -> Relation:
+    """The relation of the last word of a prompt to that in the slot `related`; `distractors` are roles by slot."""
     located = list(zip(words, spans(words), strict=True))
     (found,) = (span for word, span in located if word.slot == related)
     others = {distractors[word.slot]: span for word, span in located if word.slot in distractors}
-    gold = Relation(relation, located[-1][1], found, others)
-    right, wrong = (f" {answer}" for answer in answers)
-    return Example(render(words), right, wrong, gold, template, layout(words), dict(features))
+    return Relation(relation, located[-1][1], found, others)
 
 
 def with_other_words(item: Example, others: Iterable[Example]) -> Example:

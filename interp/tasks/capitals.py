@@ -1,0 +1,73 @@
+"""Task: what is the capital of a country?
+
+Factual recall (Meng et al., 2022, https://arxiv.org/abs/2202.05262; Geva et al., 2023,
+https://arxiv.org/abs/2304.14767): "Anna knows that the capital of France is" Paris. The table holds countries, and
+states and provinces, whose capital is one word, is undisputed, and is one token in at least one common vocabulary.
+
+In the counterfactual another country (or another state) is asked, so the right and the wrong answer swap. The relation
+is from the last word to the country; where another country is named before, that is the distractor.
+"""
+
+import csv
+from collections.abc import Iterator
+from importlib.resources import files
+
+from interp.tasks.associations import Association, Recall
+from interp.tasks.example import MinimalPair
+from interp.tasks.grammar.items import Fits, Frame
+from interp.tasks.grammar.phrases import Split
+
+TEMPLATES = {
+    "of": "person knows that the capital of asked is",
+    "whose": "person went to asked , whose capital is",
+    "its": "person was in asked and saw its capital ,",
+    "born": "person was born in the capital of asked , the city of",
+    "from another": "person went from bystander to asked , whose capital is",
+    "unlike another": "unlike bystander , person said , asked has as its capital the city of",
+}
+FRAMES = {
+    structure: (
+        Frame(None, table="country", template=template),
+        Frame("short", table="state", template=template),
+        Frame("medium", table="country", template=template),
+        Frame("long", table="country", template=template),
+        Frame(None, table="state", template=template),
+        Frame("short", table="country", template=template),
+    )
+    for structure, template in TEMPLATES.items()
+}
+STRUCTURES = tuple(FRAMES)
+
+
+def capitals() -> dict[str, tuple[Association, ...]]:
+    """The countries, and the states and provinces, with their capitals."""
+    text = (files("interp.tasks") / "tables" / "capitals.tsv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
+    return {
+        kind: tuple(Association(row["place"], row["capital"]) for row in rows if row["kind"] == kind)
+        for kind in dict.fromkeys(row["kind"] for row in rows)
+    }
+
+
+def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
+    """Draw `n` minimal pairs, the structures in turn.
+
+    Args:
+        n: How many; the first items are the same for every `n`.
+        seed: Names the draw.
+        split: Whose pairs of a person and a country they use.
+        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
+
+    Returns:
+        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
+
+    Raises:
+        TaskError: `n` is below 1.
+
+    Examples:
+        >>> from interp.tasks import capitals
+        >>> len(list(capitals.pairs(4, seed=0)))
+        4
+    """
+    what = Recall("capitals", FRAMES, capitals(), relation="place of the capital")
+    return what.pairs(n, seed=seed, split=split, fits=fits)

@@ -1,0 +1,176 @@
+"""Task: does a pronoun have the gender that the sentence states, whatever the profession's stereotype?
+
+"My aunt, the engineer, said that" she. As in Vig et al. (2020, https://arxiv.org/abs/2004.12265) a person with a
+profession is taken up by a pronoun, and the counterfactual exchanges the word that states the gender: a first name, or
+a word for a relative. The profession stays, so it asks for the right pronoun in one of the two and for the wrong one in
+the other. What is right is what the sentence states; that a model prefers a pronoun after a profession alone is neither
+right nor wrong, and is not measured here.
+
+The professions and the gender of most people who have one are those of WinoBias (Zhao et al., 2018,
+https://aclanthology.org/N18-2003), from the labour statistics of the United States. The feature ``stereotype`` says
+whether that is the person's gender (``with``) or not (``against``). The relation is from the last word to the name or
+the relative; the profession is the distractor.
+"""
+
+import csv
+from collections.abc import Iterator
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from interp.tasks.coreference import SUBJECT_PRONOUNS
+from interp.tasks.example import Example, MinimalPair
+from interp.tasks.grammar import phrases
+from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.lexicon import GENDERS, Name, opposite
+from interp.tasks.grammar.phrases import Slots, Split, Word, Words, Writer, fill, indefinite_article
+
+TEMPLATES = {
+    "apposition": "person , the profession , said that",
+    "predicate": "person is article profession , and yesterday",
+    "reason": "person became article profession because",
+    "role": "as article profession , person thought that",
+    "profession first": "the profession that we met was person , and later",
+    "colleagues": "person worked as article profession with other people until",
+}
+RELATIVES = tuple(
+    (Name(female, "female"), Name(male, "male"))
+    for female, male in (
+        ("mother", "father"),
+        ("sister", "brother"),
+        ("daughter", "son"),
+        ("wife", "husband"),
+        ("aunt", "uncle"),
+        ("niece", "nephew"),
+        ("grandmother", "grandfather"),
+        ("granddaughter", "grandson"),
+        ("girlfriend", "boyfriend"),
+        ("stepmother", "stepfather"),
+    )
+)
+"""Each the only partner of the other."""
+
+
+class Profession(NamedTuple):
+    """A profession, and the gender of most people who have it."""
+
+    noun: str
+    gender: str
+
+
+class Worker(NamedTuple):
+    """The words drawn for one sentence up to its pronoun."""
+
+    structure: str  # which template they fill
+    person: Name  # whom the pronoun stands for
+    partner: Name  # a person of the other gender: the counterfactual's
+    relative: bool  # whether the two are words for relatives
+    profession: Profession
+
+    @property
+    def exchanged(self) -> "Worker":
+        """The same with the other person."""
+        return self._replace(person=self.partner, partner=self.person)
+
+    @property
+    def decisive(self) -> Iterator[tuple[str, str]]:
+        """The profession with both people; relatives have but one partner, so that one of the two tells the other."""
+        people = sorted((self.person, self.partner), key=lambda each: each.gender)
+        for person in people[:1] if self.relative else people:
+            yield person.text, self.profession.noun
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The decisive ones."""
+        return self.decisive
+
+    def before_pronoun(self) -> Words:
+        """Everything up to the pronoun, beginning with a capital."""
+        person = [Word("my", "determiner")] * self.relative + [Word(self.person.text, "person")]
+        noun = self.profession.noun
+        slots: Slots = {"person": person, "profession": noun, "article": indefinite_article(noun)}
+        return fill(TEMPLATES[self.structure], slots)
+
+
+@cache
+def professions() -> tuple[Profession, ...]:
+    """The professions, in the order of the table."""
+    text = (files("interp.tasks") / "tables" / "professions.tsv").read_text(encoding="utf-8")
+    return tuple(Profession(**row) for row in csv.DictReader(text.splitlines(), delimiter="\t"))
+
+
+def propose(dice: Writer, structure: str, *, relative: bool, genders: tuple[str, str]) -> Worker:
+    """Draw the words of one sentence, without regard to the held-out rule."""
+    if relative:
+        couple = dice.pick(RELATIVES)
+    else:
+        couple = dice.pick(dice.words.names["female"]), dice.pick(dice.words.names["male"])
+    person, partner = couple if genders == GENDERS else couple[::-1]
+    return Worker(structure, person, partner, relative, dice.pick(professions()))
+
+
+FRAMES = (
+    Frame(None, relative=False),
+    Frame("short", relative=False),
+    Frame("medium", relative=True),
+    Frame(None, relative=False),
+    Frame("long", relative=False),
+    Frame("short", relative=True),
+)
+STRUCTURES = tuple(TEMPLATES)
+
+
+def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
+    """Draw `n` minimal pairs, the structures in turn.
+
+    Args:
+        n: How many; the first items are the same for every `n`.
+        seed: Names the draw.
+        split: Whose pairs of a person and a profession they use.
+        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
+
+    Returns:
+        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
+
+    Raises:
+        TaskError: `n` is below 1.
+
+    Examples:
+        >>> from interp.tasks import gendered_pronoun
+        >>> len(list(gendered_pronoun.pairs(4, seed=0)))
+        4
+    """
+    couples, frames = Couples[Name](split, fits), dict.fromkeys(STRUCTURES, FRAMES)
+    how: Any = {"fits": fits, "keep": couples.keep}
+    return draw_pairs("gendered_pronoun", n, partial(_pair, couples), seed=seed, split=split, frames=frames, **how)
+
+
+def _pair(couples: Couples[Name], plan: Plan) -> MinimalPair:
+    proposing = partial(_couple, couples, plan)
+    drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: couples.admit(each.person, each.partner))
+    item, twin = (_example(plan, each) for each in (drawn, drawn.exchanged))
+    return MinimalPair(item, twin, cluster=couples.cluster(drawn.person, drawn.partner))
+
+
+def _couple(couples: Couples[Name], plan: Plan) -> Worker:
+    """A proposal, now and then with the person's partner."""
+    drawn = propose(plan.dice, plan.structure, genders=plan.genders, **plan.options)
+    return drawn._replace(partner=couples.partner(plan.dice, drawn.person, drawn.partner))
+
+
+def _example(plan: Plan, drawn: Worker) -> Example:
+    gender = drawn.person.gender
+    return example(
+        plan.before + drawn.before_pronoun(),
+        (SUBJECT_PRONOUNS[gender], SUBJECT_PRONOUNS[opposite(gender)]),
+        relation="antecedent",
+        related="person",
+        distractors={"profession": "profession"},
+        template=plan.structure,
+        features={
+            "gender": gender,
+            "stereotype": "with" if drawn.profession.gender == gender else "against",
+            "profession": drawn.profession.noun,
+            "antecedent": drawn.person.text,
+        },
+    )
