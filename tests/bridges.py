@@ -4,16 +4,15 @@ import torch
 from foreign_models import GROUPED, random_foreign
 from tiny_models import random_gpt2, word_tokenizer
 from transformer_lens.model_bridge import TransformerBridge
-from transformers import GPTNeoConfig, GPTNeoForCausalLM
+from transformers import CodeGenConfig, CodeGenForCausalLM
 
-GPT_NEO = {
+CODEGEN = {
     "vocab_size": 41,
-    "hidden_size": 12,
-    "num_layers": 2,
-    "num_heads": 3,
-    "attention_types": [[["global", "local"], 1]],
-    "max_position_embeddings": 32,
-    "intermediate_size": 20,
+    "n_embd": 16,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 32,
+    "rotary_dim": 4,
     "bos_token_id": 0,
     "eos_token_id": 0,
 }
@@ -29,7 +28,7 @@ MODULES = {
     "neox": lambda: random_foreign("neox"),
     "neox, one after the other": lambda: random_foreign("neox", use_parallel_residual=False),
     "bert": lambda: random_foreign("bert"),
-    "gpt_neo": lambda: GPTNeoForCausalLM(GPTNeoConfig(**GPT_NEO)).double().eval(),
+    "codegen": lambda: CodeGenForCausalLM(CodeGenConfig(**CODEGEN)).double().eval(),
 }
 
 

@@ -3,6 +3,7 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zlib import crc32
 
 import jaxtyping
@@ -83,6 +84,43 @@ def ray_module():
     except ImportError:
         skip_or_fail("Ray is not installed; pip install 'interp[ray]'")
     return ray
+
+
+@pytest.fixture(scope="session")
+def smollm2_folder():
+    """SmolLM2, in the cache of whoever runs the tests, where `interp model fetch` puts it; fetched once."""
+    from interp.errors import InterpError
+    from interp.model.loading.fetched import fetch_model
+
+    try:
+        return fetch_model("smollm2")
+    except InterpError as error:
+        skip_or_fail(f"SmolLM2 cannot be fetched: {error}")
+
+
+@pytest.fixture(scope="session")
+def smollm2_for_transformers(smollm2_folder):
+    """A folder beside it with the .gguf that it was made of, and what transformers saves of that; made once."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    from interp.model.loading.fetched import FETCHABLE, download
+
+    place = smollm2_folder.parent.parent / "tests" / "smollm2"
+    if place.is_dir():
+        return place
+    place.parent.mkdir(exist_ok=True)
+    with TemporaryDirectory(dir=place.parent) as draft:
+        folder = Path(draft) / place.name
+        folder.mkdir()
+        how = {"pretrained_model_name_or_path": folder, "gguf_file": "smollm2.gguf"}
+        download(FETCHABLE["smollm2"], Path(draft)).rename(folder / how["gguf_file"])
+        quantised = AutoModelForCausalLM.from_pretrained(**how)  # it says that it is, and cannot be saved
+        module = type(quantised)(AutoConfig.from_pretrained(**how))
+        module.load_state_dict(quantised.state_dict())
+        module.save_pretrained(folder)
+        AutoTokenizer.from_pretrained(**how).save_pretrained(folder)
+        folder.rename(place)
+    return place
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,11 @@ AXES = {
         "sinusoidal": {"positions": "sinusoidal"},
         "relative": {"positions": "relative", "relative_distance": 3},
         "rotary": {"positions": "rotary"},
+        "scaled rotary": {
+            "positions": "rotary",
+            "rotary_frequencies": (1.0, 0.1, 0.02),
+            "rotary_magnitude": 1.2,
+        },
         "partial rotary": {"positions": "rotary", "rotary_dim": 4, "rotary_base": 100.0},
         "alibi": {"positions": "alibi"},
     },
@@ -26,6 +31,8 @@ AXES = {
         "no norm": {"normalization": "none"},
         "post LN": {"norm_position": "post"},
         "post RMS": {"norm_position": "post", "normalization": "RMS"},
+        "sandwich": {"norm_position": "sandwich", "normalization": "RMS"},
+        "reordered": {"norm_position": "reordered"},
     },
     "mlp": {
         "gelu_new": {},
@@ -34,10 +41,31 @@ AXES = {
         "silu": {"act_fn": "silu"},
         "SwiGLU": {"act_fn": "silu", "gated": True},
         "attention only": {"d_mlp": 0},
+        "experts": {"act_fn": "silu", "gated": True, "n_experts": 3, "n_active_experts": 2},
+        "clamped experts": {
+            "act_fn": "swiglu_oai",
+            "gated": True,
+            "n_experts": 4,
+            "n_active_experts": 1,
+            "expert_weights_sum_to_1": False,
+        },
     },
     "order": {"sequential": {}, "parallel": {"parallel": True}},
     "heads": {"multi-head": {}, "grouped": {"n_kv_heads": 2}, "multi-query": {"n_kv_heads": 1}},
     "scores": {name: {"scores": name} for name in ("scaled_dot", "dot", "bilinear", "additive")},
+    "window": {
+        "everywhere": {},
+        "window": {"window": 3},
+        "local layers": {"window": 4, "local_layers": (1,)},
+        "sinks": {"sinks": True},
+    },
+    "queries and keys": {
+        "as they are": {},
+        "norm by head": {"qk_norm": "by head"},
+        "norm of all heads": {"qk_norm": "flat"},
+        "caps": {"score_cap": 2.0, "logit_cap": 3.0, "embed_scale": 3.5},
+        "scale": {"score_scale": 0.3},
+    },
     "direction": {"causal": {}, "bidirectional": {"causal": False}},
     "biases": {"biases": {}, "no biases": {"biases": ()}, "qkv bias": {"biases": ("qkv",)}},
     "unembedding": {"tied": {}, "untied": {"tied": False}},
@@ -98,7 +126,7 @@ def name_of(choice):
 
 
 VARIANTS = {name_of(choice): fields_of(choice) for choice in covering()}
-WITH_EVERY_VALUE = 9
+WITH_EVERY_VALUE = 10
 every_value = pytest.mark.parametrize(
     "fields",
     [
@@ -107,15 +135,12 @@ every_value = pytest.mark.parametrize(
     ],
 )
 """Each of the variants; all but the first, which hold every value but not every pair of them, are slow."""
-ADDITIVE = {
-    name: fields
-    for name, fields in VARIANTS.items()
-    if fields.get("norm_position", "pre") == "pre" and not fields.get("embed_norm")
-}
+ADDITIVE = {name: fields for name, fields in VARIANTS.items() if fields.get("norm_position", "pre") != "post"}
 
 
 def sites_of(fields):
     """The sites that a model of these fields has and that sweeps write."""
     absent = ("embed", "pos_embed", "scores")
     without_mlp = ("resid_mid", "mlp_in", "mlp_pre", "mlp_post", "mlp_out") if not fields["d_mlp"] else ()
-    return [name for name in SITES if name not in (*absent, *without_mlp)]
+    of_neurons = ("mlp_pre", "mlp_post") if fields.get("n_experts") else ()
+    return [name for name in SITES if name not in (*absent, *without_mlp, *of_neurons)]

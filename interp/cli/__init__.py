@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from interp.cli import activations, attend, calibrate, heads, model, probe, runs, sweeps, tasks_and_doctor
+from interp.cli import activations, attend, calibrate, families, heads, model, probe, runs, sweeps, tasks_and_doctor
 from interp.cli.commands import Commands, Grouped
 from interp.cli.dataclass_options import from_dataclasses
 from interp.cli.examples import epilog
@@ -30,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 model_app = typer.Typer(
-    help="What is this model, and what would it need? Describe, plan or convert one.", no_args_is_help=True
+    help="What is this model, and what would it need? Describe, plan, convert or fetch one.", no_args_is_help=True
 )
 activations_app = typer.Typer(
     help="What are a model's activations at every word? Store them, or check a store.", no_args_is_help=True
@@ -59,6 +59,8 @@ app.add_typer(activations_app, name="activations", rich_help_panel=PREPARE)
 _add("model info", model.info, group=model_app)
 _add("model plan", model.plan, group=model_app)
 _add("model convert", model.convert, group=model_app)
+_add("model fetch", model.fetch, group=model_app)
+_add("model families", families.families, group=model_app)
 _add("activations collect", activations.collect, group=activations_app)
 _add("activations verify", activations.verify, group=activations_app)
 _add("runs ls", runs.ls, group=runs_app)

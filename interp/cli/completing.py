@@ -4,6 +4,7 @@ Names of tasks and presets stand here once more, because to import what they bel
 holds them equal.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -28,8 +29,15 @@ def several_of(*names: str) -> Completer:
 
 
 def models(incomplete: str) -> list[str]:
-    """The embedded models; of files the shell itself knows."""
-    return _beginning(incomplete, sorted(path.parent.name for path in _PACKAGE.glob("model/zoo/*/config.json")))
+    """The embedded models, and those that were fetched; of files the shell itself knows."""
+    cache = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "interp")
+    found = [*_PACKAGE.glob("model/zoo/*/config.json"), *cache.glob("models/*/config.json")]
+    return _beginning(incomplete, sorted(path.parent.name for path in found))
+
+
+def plannable(incomplete: str) -> list[str]:
+    """Presets, and embedded models."""
+    return [*PRESETS(incomplete), *models(incomplete)]
 
 
 def sites(incomplete: str) -> list[str]:

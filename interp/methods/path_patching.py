@@ -151,8 +151,9 @@ def _sent(sender: Node, runs: Runs, batch: Batch) -> Residual:
     name = _needs(sender)[-1].hook_name
     if sender.head is None:
         return source[name] - run[name]
-    w_o = list(runs.model.blocks)[sender.layer].attn.W_O[sender.head]
-    return (source[name][:, :, sender.head] - run[name][:, :, sender.head]) @ w_o
+    block = list(runs.model.blocks)[sender.layer]
+    change = (source[name][:, :, sender.head] - run[name][:, :, sender.head]) @ block.attn.W_O[sender.head]
+    return block.added_to_the_stream(run[name], change)
 
 
 def _passed_on(node: Node, change: Residual, runs: Runs, batch: Batch) -> Residual:
@@ -161,7 +162,7 @@ def _passed_on(node: Node, change: Residual, runs: Runs, batch: Batch) -> Residu
     block = list(runs.model.blocks)[node.layer]
     stream = run[node.stream.hook_name] + change
     if node.head is None:
-        changed: Residual = block.mlp(block.ln2(stream))
+        changed: Residual = block.ln2_post(block.mlp(block.ln2(stream)))
         return changed - run[Site("mlp_out", node.layer).hook_name]
     attention, head = block.attn, node.head
     q, k, v = (run[Site(name, node.layer).hook_name].clone() for name in ("q", "k", "v"))
@@ -170,9 +171,10 @@ def _passed_on(node: Node, change: Residual, runs: Runs, batch: Batch) -> Residu
     parts[:, :, head] = block.ln1(stream) @ weight[head] + bias[head]
     writing = [head] if node.reads == "q" else list(range(head * attention.group, (head + 1) * attention.group))
     places = places_of(torch.ones_like(batch.tokens, dtype=torch.bool), batch.length, causal=runs.model.config.causal)
-    z = attention.mixed(attention.turn(q, places.query), attention.turn(k, places.key), v, places)
-    change = (z - run[Site("z", node.layer).hook_name])[:, :, writing]
-    return torch.einsum("bphd,hdm->bpm", change, attention.W_O[writing])
+    z = attention.mixed(*attention.placed(q, k, places), v, places)
+    before = run[Site("z", node.layer).hook_name]
+    change = torch.einsum("bphd,hdm->bpm", (z - before)[:, :, writing], attention.W_O[writing])
+    return block.added_to_the_stream(before, change)
 
 
 @documented

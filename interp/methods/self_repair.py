@@ -67,9 +67,11 @@ def direct_effects(
         for each in heads:
             (part,) = each.parts
             layer, (head,) = part.site.layer or 0, part.heads or ()
-            writes = blocks[layer].attn.W_O[head]
-            old = kept[part.site.hook_name][:, batch.deciding, head]
-            added = ((new - old) @ writes for new in _values(replacement, part.site, head, batch))
+            z, block = kept[part.site.hook_name][:, batch.deciding], blocks[layer]
+            written = (
+                (new - z[:, head]) @ block.attn.W_O[head] for new in _values(replacement, part.site, head, batch)
+            )
+            added = (block.added_to_the_stream(z, change) for change in written)
             frozen, anew = _changes(model.ln_final, stream, direction, added)
             labels = {"layer": layer, "head": head, "example": batch.examples}
             parts.append(pd.DataFrame({**labels, "direct": frozen, "direct_renormalised": anew}))

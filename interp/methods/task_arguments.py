@@ -122,7 +122,8 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
     if not task.from_text or not getattr(tokenizer, "is_fast", False):
         return
     texts = [each.example.prompt for each in task.examples]
-    for given, expected in zip(task.examples, tokenize(tokenizer, texts), strict=True):
+    chat = any(each.example.chat for each in task.examples)
+    for given, expected in zip(task.examples, tokenize(tokenizer, texts, chat=chat), strict=True):
         if given.prompt != expected.ids or given.after not in ((), expected.after):
             raise InputError(
                 f"task {task.name!r} was encoded by another tokenizer than the model's: for {short(expected.text)} "

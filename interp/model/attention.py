@@ -1,7 +1,8 @@
 """Multi-head attention (Vaswani et al. 2017), every quantity of it readable.
 
 1. ``q, k, v = x W_Q + b_Q, x W_K + b_K, x W_V + b_V`` for every head; keys and values may be shared by query heads.
-2. ``pattern = softmax(scores(q, k) + offsets + mask)``; rotary positions turn q and k before (``positions.py``).
+2. ``pattern = softmax(scores(q, k) + offsets + mask)``. Before, q and k may be normalised, and rotary positions turn
+   them (``positions.py``); scores may be capped, and a learned score of nothing may take its share of the softmax.
 3. ``z = pattern v``; a head writes ``result = z W_O``; the layer writes their sum plus ``b_O``.
 
 Step 2 runs as PyTorch's fused kernel unless somebody listens to the scores or the pattern, or no kernel computes it.
@@ -18,8 +19,8 @@ from torch import Tensor, nn
 from interp.errors import InputError
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import add_bias
-from interp.model.positions import AttentionScores, Places, Queries, Rotary, SeenMask, make_offsets
+from interp.model.layers import add_bias, make_qk_norm, soft_cap
+from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_rotary
 from interp.shapes import HeadVectors, PaddingMask, Residual
 
 Keys = Float[Tensor, "batch head key_pos d_head"]
@@ -74,7 +75,8 @@ class Additive(nn.Module):
 def make_scores(config: TransformerConfig) -> Dot | Bilinear | Additive:
     """How queries are compared with keys."""
     if config.scores in ("scaled_dot", "dot"):
-        return Dot(1 / math.sqrt(config.d_head) if config.scores == "scaled_dot" else 1.0)
+        scaled = 1 / math.sqrt(config.d_head) if config.score_scale is None else config.score_scale
+        return Dot(scaled if config.scores == "scaled_dot" else 1.0)
     return (Bilinear if config.scores == "bilinear" else Additive)(config.n_heads, config.d_head)
 
 
@@ -140,7 +142,7 @@ class Attention(nn.Module):
     b_V: Tensor
     b_O: Tensor
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig, layer: int = 0):
         super().__init__()
         queries, keys = config.n_heads, config.kv_heads
         self.group = queries // keys
@@ -153,7 +155,12 @@ class Attention(nn.Module):
             add_bias(self, name, (n, config.d_head), present="qkv" in config.biases)
         add_bias(self, "b_O", (config.d_model,), present="o" in config.biases)
         rotary = config.positions == "rotary"
-        self.turn = Rotary((config.rotary_dim or config.d_head) if rotary else 0, config.rotary_base)
+        self.q_norm, self.k_norm = make_qk_norm(config, queries), make_qk_norm(config, keys)
+        self.turn, self.cap = make_rotary(config, layer), config.score_cap
+        self.window = config.window if config.is_local(layer) else None
+        if config.sinks:
+            self.sinks = nn.Parameter(torch.zeros(queries))
+        self.has_sinks = config.sinks
         self.score = make_scores(config)
         self.offsets = make_offsets(config, self.score.scale)
         self.hook_q, self.hook_k, self.hook_v = HookPoint(), HookPoint(), HookPoint()
@@ -168,8 +175,8 @@ class Attention(nn.Module):
         q = self.hook_q(project(inputs[0], self.W_Q, self.b_Q))
         k = self.hook_k(project(inputs[1], self.W_K, self.b_K))
         v = self.hook_v(project(inputs[2], self.W_V, self.b_V))
-        q = self.hook_rot_q(self.turn(q, places.query))
-        k = self.hook_rot_k(self.turn(k, places.key[:, -k.shape[1] :]))
+        q = self.hook_rot_q(self.turn(self.q_norm(q), places.query))
+        k = self.hook_rot_k(self.turn(self.k_norm(k), places.key[:, -k.shape[1] :]))
         if cache is not None:
             if cache:
                 k, v = (torch.cat(each, dim=1) for each in zip(cache, (k, v), strict=True))
@@ -181,12 +188,17 @@ class Attention(nn.Module):
     @property
     def fused(self) -> bool:
         """Whether PyTorch's own attention computes what this one does."""
-        return self.score.fused and self.offsets.fused
+        return self.score.fused and self.offsets.fused and self.cap is None and not self.has_sinks
+
+    def placed(self, q: HeadVectors, k: KeyVectors, places: Places) -> tuple[HeadVectors, KeyVectors]:
+        """Queries and keys as they are compared: normalised where the model does that, and turned to their places."""
+        return self.turn(self.q_norm(q), places.query), self.turn(self.k_norm(k), places.key)
 
     def mixed(self, q: HeadVectors, k: KeyVectors, v: KeyVectors, places: Places) -> HeadVectors:
-        """``z`` without its pattern, by PyTorch's own attention where that computes it. `q` and `k` have turned."""
+        """``z`` without its pattern, by PyTorch's own attention where that computes it. `q` and `k` are ``placed``."""
         if not self.fused:
-            return self.mix(self.scores(q, k, places).softmax(-1), v, places)
+            return self.mix(self.pattern(self.scores(q, k, places)), v, places)
+        places = places.within(self.window)
         q, k, v = q.transpose(1, 2), self._by_query_head(k), self._by_query_head(v)
         mask = self.offsets.fused_mask(places, q)
         causal = mask is None and places.causal
@@ -194,10 +206,17 @@ class Attention(nn.Module):
         return z.transpose(1, 2)
 
     def scores(self, q: HeadVectors, k: KeyVectors, places: Places) -> AttentionScores:
-        """What the pattern is the softmax of; minus infinity where a query may not look. `q` and `k` have turned."""
+        """What the pattern is the softmax of; minus infinity where a query may not look. `q` and `k` are ``placed``."""
         queries = q.transpose(1, 2)
         scores = self.offsets.to_scores(self.score(queries, self._by_query_head(k)), queries, places)
-        return scores.masked_fill(~places.allowed(), -torch.inf)
+        return soft_cap(scores, self.cap).masked_fill(~places.within(self.window).allowed(), -torch.inf)
+
+    def pattern(self, scores: AttentionScores) -> AttentionScores:
+        """The softmax of the scores; with sinks, less their share."""
+        if not self.has_sinks:
+            return scores.softmax(-1)
+        sinks = self.sinks[:, None, None].expand(len(scores), -1, scores.shape[2], 1)
+        return torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]
 
     def mix(self, pattern: AttentionScores, v: KeyVectors, places: Places) -> HeadVectors:
         """``z``: the values' means, weighted by the pattern."""
@@ -205,7 +224,7 @@ class Attention(nn.Module):
 
     def _explicit(self, q: HeadVectors, k: KeyVectors, v: KeyVectors, places: Places) -> HeadVectors:
         scores = self.hook_attn_scores(self.scores(q, k, places))
-        return self.mix(self.hook_pattern(scores.softmax(-1)), v, places)
+        return self.mix(self.hook_pattern(self.pattern(scores)), v, places)
 
     def _by_query_head(self, x: KeyVectors) -> Keys:
         """Keys or values, each as often as there are query heads that read it."""
@@ -215,4 +234,8 @@ class Attention(nn.Module):
     def _write(self, z: HeadVectors) -> Residual:
         if self.hook_result.listened:
             return self.hook_result(torch.einsum("bphd,hdm->bphm", z, self.W_O)).sum(-2) + self.b_O
+        return self.written(z)
+
+    def written(self, z: HeadVectors) -> Residual:
+        """What the heads write together of `z`."""
         return z.flatten(-2) @ self.W_O.flatten(0, 1) + self.b_O

@@ -4,20 +4,24 @@
 pre-norm (GPT-2)         ``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``: the stream is a sum
 parallel (GPT-NeoX)      ``x + attn(ln1(x)) + mlp(ln2(x))``
 attention only           ``x + attn(ln1(x))``
+sandwich (Gemma 2)       ``x + ln1_post(attn(ln1(x)))``, then the MLP alike: what is written is normalised, too
+reordered (OLMo 2)       ``x + ln1_post(attn(x))``, then the MLP alike: only that is
 post-norm (2017, BERT)   ``ln1(x + attn(x))``, then ``ln2(x + mlp(x))``: the stream is normalised
 =======================  ==========================================================================
 """
 
 from collections.abc import Iterator
+from typing import Any
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from interp.model.attention import Attention, HeadInput, KeyInput, LayerCache
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import MLP, Rows, make_norm
+from interp.model.layers import MLP, Experts, NoNorm, Rows, make_norm
 from interp.model.positions import Places
-from interp.shapes import Residual
+from interp.shapes import HeadVectors, Residual
 
 
 class Block(nn.Module):
@@ -27,27 +31,31 @@ class Block(nn.Module):
     points see ``[batch pos head ...]``.
     """
 
+    mlp: Any  # an MLP, or Experts
+
     hook_out_is_single_residual_stream = True  # what TransformerLens' logit lens asks of a block
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig, layer: int = 0):
         super().__init__()
         self.n_heads, self.n_kv_heads, self.has_mlp = config.n_heads, config.kv_heads, config.d_mlp > 0
         self.parallel, self.post_norm = config.parallel, config.norm_position == "post"
-        self.ln1 = make_norm(config)
+        reading = NoNorm(config.d_model) if config.norm_position == "reordered" else None
+        writing = None if config.normalises_what_is_written else NoNorm(config.d_model)
+        self.ln1, self.ln1_post = reading or make_norm(config), writing or make_norm(config)
         if self.has_mlp:
-            self.ln2 = make_norm(config)
-        self.attn = Attention(config)
+            self.ln2, self.ln2_post = reading or make_norm(config), writing or make_norm(config)
+        self.attn = Attention(config, layer)
         self.hook_resid_pre, self.hook_resid_post = HookPoint(), HookPoint()
         self.hook_attn_in, self.hook_attn_out = HookPoint(), HookPoint()
         self.hook_q_input, self.hook_k_input, self.hook_v_input = HookPoint(), HookPoint(), HookPoint()
         if self.has_mlp:
-            self.mlp = MLP(config)
+            self.mlp = Experts(config) if config.n_experts else MLP(config)
             self.hook_resid_mid, self.hook_mlp_in, self.hook_mlp_out = HookPoint(), HookPoint(), HookPoint()
 
     def forward(self, x: Residual, places: Places, cache: LayerCache | None = None) -> Residual:
         """``x + attn(ln1(x))``, then ``x + mlp(ln2(x))``, or another order of the table above."""
         before = self._stream(x)
-        x = before + self.hook_attn_out(self.attn(self._inputs(before), places, cache))
+        x = before + self.hook_attn_out(self.ln1_post(self.attn(self._inputs(before), places, cache)))
         if self.has_mlp:
             x = self.after_attention_norm(self.hook_resid_mid(x))
             x = x + self._mlp(self.mlp_input(before, x))
@@ -56,7 +64,7 @@ class Block(nn.Module):
     def _mlp(self, x: Residual) -> Residual:
         # A copy where listened: an edit in place there reaches the MLP and not the stream.
         x = self.hook_mlp_in(x.clone()) if self.hook_mlp_in.listened else x
-        return self.hook_mlp_out(self.mlp(self.read_by_mlp(x)))
+        return self.hook_mlp_out(self.ln2_post(self.mlp(self.read_by_mlp(x))))
 
     def _stream(self, x: Residual) -> Residual:
         """The stream, or a copy where listened: an edit in place leaves what the block before wrote in the cache."""
@@ -76,6 +84,15 @@ class Block(nn.Module):
             for point, step in zip(points, (1, group, group), strict=True)
         )
         return q, k, v
+
+    def added_to_the_stream(
+        self, z: HeadVectors, change: Float[Tensor, "batch pos d_model"]
+    ) -> Float[Tensor, "batch pos d_model"]:
+        """What the stream gets more where the heads together write `change` on top of what they write of `z`."""
+        if isinstance(self.ln1_post, NoNorm):
+            return change
+        before = self.attn.written(z)
+        return self.ln1_post(before + change) - self.ln1_post(before)
 
     def read_by_attention(self, x: Rows) -> Rows:
         """What attention reads of the stream, which post-norm has normalised already."""

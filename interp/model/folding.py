@@ -24,10 +24,10 @@ from interp.model.transformer import HookedTransformer
 @documented
 @torch.no_grad()
 def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
-    """A new model, the same function, whose norms have ``w = 1`` and ``b = 0``.
+    """A new model, the same function, whose norms of what is read have ``w = 1`` and ``b = 0``.
 
-    A tied unembedding becomes a weight of its own; a model that lacks some biases gets all of them, where a norm's
-    has to go somewhere.
+    Norms of what attention and MLPs write stay: no weight reads what they give. A tied unembedding becomes a weight of
+    its own; a model that lacks some biases gets all of them, where a norm's has to go somewhere.
 
     Source: Elhage et al. (2021), "A mathematical framework for transformer circuits".
 
@@ -52,7 +52,11 @@ def fold_layer_norm(model: HookedTransformer) -> HookedTransformer:
         for letter in "QKV":  # of every head
             weights, biases = getattr(block.attn, f"W_{letter}"), getattr(block.attn, f"b_{letter}")
             _fold(block.ln1, zip(weights, biases, strict=True))
-        if new.config.d_mlp:
+        if new.config.n_experts:
+            mlp = block.mlp
+            pairs = [*zip(mlp.W_gate, mlp.b_gate, strict=True), *zip(mlp.W_in, mlp.b_in, strict=True)]
+            _fold(block.ln2, [(mlp.W_router, mlp.b_router), *pairs])
+        elif new.config.d_mlp:
             gates = [(block.mlp.W_gate, block.mlp.b_gate)] if new.config.gated else []
             _fold(block.ln2, [(block.mlp.W_in, block.mlp.b_in), *gates])
     _fold(new.ln_final, [(new.unembed.W_U, new.unembed.b_U)])
@@ -89,7 +93,7 @@ def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
         True
     """
     _require_pre_norm(model, "center_writing_weights")
-    if model.config.normalization != "LN" or model.config.embed_norm:
+    if model.config.normalization != "LN" or model.config.embed_norm or model.config.normalises_what_is_written:
         raise InputError(
             f"center_writing_weights: the stream's mean is ignored where all that read it are LayerNorms and none "
             f"writes to it, got normalization {model.config.normalization!r}, embed_norm {model.config.embed_norm}; "
@@ -128,7 +132,7 @@ def remade(model: HookedTransformer, **fields: Any) -> HookedTransformer:
 
 def _require_pre_norm(model: HookedTransformer, what: str) -> None:
     require_ours(model, what)
-    if model.config.norm_position != "pre":
+    if model.config.norm_position == "post":
         raise InputError(
             f"{what}: this model normalises the stream itself (post-norm), so no weight that reads it can take a norm "
             "in; use the model as it is"

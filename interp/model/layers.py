@@ -17,6 +17,7 @@ from interp.model.hooks import HookPoint
 from interp.shapes import Logits, Residual, Tokens
 
 Rows = Float[Tensor, "*rows d_model"]
+HeadRows = Float[Tensor, "*rows head d_head"]
 NeuronRows = Float[Tensor, "*rows d_mlp"]
 Linear = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -116,6 +117,26 @@ class NoNorm(nn.Module):
         return part
 
 
+class QKNorm(nn.Module):
+    """RMSNorm of queries or keys: of each head with weights ``[d_head]`` that all share, or of all heads as one vector.
+
+    In the latter case the weights ``w`` are ``[head d_head]``.
+    """
+
+    def __init__(self, config: TransformerConfig, n_heads: int):
+        super().__init__()
+        self.flat, self.eps = config.qk_norm == "flat", config.eps
+        self.w = nn.Parameter(torch.ones((n_heads, config.d_head) if self.flat else config.d_head))
+
+    def forward(self, x: HeadRows) -> HeadRows:
+        return F.rms_norm(x, self.w.shape, self.w, self.eps)
+
+
+def make_qk_norm(config: TransformerConfig, n_heads: int) -> nn.Module:
+    """The norm of the queries, or keys, of `n_heads`; the identity where there is none."""
+    return nn.Identity() if config.qk_norm == "none" else QKNorm(config, n_heads)
+
+
 Norm = LayerNorm | RMSNorm | NoNorm
 
 
@@ -134,7 +155,13 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "relu": F.relu,
     "silu": F.silu,
+    "swiglu_oai": lambda gate: gate.clamp(max=7.0) * (1.702 * gate.clamp(max=7.0)).sigmoid(),
 }
+
+
+def multiplied(act_fn: Activation, gate: NeuronRows, linear: NeuronRows) -> NeuronRows:
+    """What a gate after its activation makes of the other factor."""
+    return gate * (linear.clamp(-7.0, 7.0) + 1 if act_fn == "swiglu_oai" else linear)
 
 
 def affine(x: Rows, weight: Float[Tensor, "d_model d_mlp"], bias: Float[Tensor, " d_mlp"]) -> NeuronRows:
@@ -160,7 +187,7 @@ class MLP(nn.Module):
         add_bias(self, "b_in", (neurons,), present=biased)
         self.W_out = nn.Parameter(torch.empty(neurons, width))
         add_bias(self, "b_out", (width,), present=biased)
-        self.act, self.gated = ACTIVATIONS[config.act_fn], config.gated
+        self.act, self.act_fn, self.gated = ACTIVATIONS[config.act_fn], config.act_fn, config.gated
         self.hook_pre, self.hook_post = HookPoint(), HookPoint()
         if self.gated:
             self.W_gate = nn.Parameter(torch.empty(width, neurons))
@@ -177,21 +204,82 @@ class MLP(nn.Module):
 
     def neurons(self, pre: NeuronRows, x: Rows, linear: Linear = affine) -> NeuronRows:
         """The neurons, from what the activation is applied to and from the input."""
-        return self.act(pre) * self.hook_pre_linear(linear(x, self.W_in, self.b_in)) if self.gated else self.act(pre)
+        if not self.gated:
+            return self.act(pre)
+        return multiplied(self.act_fn, self.act(pre), self.hook_pre_linear(linear(x, self.W_in, self.b_in)))
+
+
+class Experts(nn.Module):
+    """The weighted sum of the gated MLPs that a router chooses for each token (Shazeer et al. 2017; Jiang et al. 2024).
+
+    The router's softmax over ``x W_router + b_router`` gives the weights; the `n_active` largest count. They are what
+    ``hook_expert_weights`` ``[batch pos expert]`` holds, 0 for the others, and what an edit there changes. An expert's
+    weights are those of a gated ``MLP``, with a leading ``expert`` axis.
+    """
+
+    W_gate: Tensor
+    W_in: Tensor
+    W_out: Tensor
+    b_router: Tensor
+    b_gate: Tensor
+    b_in: Tensor
+    b_out: Tensor
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        n, width, neurons, biased = config.n_experts, config.d_model, config.d_mlp, "mlp" in config.biases
+        self.n_active, self.sum_to_1, self.act_fn = (
+            config.n_active_experts,
+            config.expert_weights_sum_to_1,
+            config.act_fn,
+        )
+        self.act = ACTIVATIONS[config.act_fn]
+        self.W_router = nn.Parameter(torch.empty(width, n))
+        add_bias(self, "b_router", (n,), present=biased)
+        for name, shape in {"gate": (width, neurons), "in": (width, neurons), "out": (neurons, width)}.items():
+            self.register_parameter(f"W_{name}", nn.Parameter(torch.empty(n, *shape)))
+            add_bias(self, f"b_{name}", (n, shape[1]), present=biased)
+        self.hook_expert_weights = HookPoint()
+
+    def forward(self, x: Rows) -> Rows:
+        weights = self.hook_expert_weights(self.weights(x)).flatten(0, -2)
+        rows, written = x.flatten(0, -2), torch.zeros_like(x).flatten(0, -2)
+        for expert in range(weights.shape[-1]):
+            (chosen,) = weights[:, expert].nonzero(as_tuple=True)
+            if len(chosen):
+                out = self.written_by(expert, rows[chosen]) * weights[chosen, expert, None]
+                written = written.index_add(0, chosen, out)
+        return written.view_as(x)
+
+    def weights(self, x: Rows) -> Float[Tensor, "*rows expert"]:
+        """How much of each expert a token gets: 0 of those that are not chosen."""
+        wide = torch.promote_types(x.dtype, torch.float32)
+        shares = (x @ self.W_router + self.b_router).to(wide).softmax(-1)
+        largest, chosen = shares.topk(self.n_active, dim=-1)
+        if self.sum_to_1:
+            largest = largest / largest.sum(-1, keepdim=True)
+        return torch.zeros_like(shares).scatter(-1, chosen, largest).to(x.dtype)
+
+    def written_by(self, expert: int, x: Rows) -> Rows:
+        """What one expert makes of tokens."""
+        gate = self.act(affine(x, self.W_gate[expert], self.b_gate[expert]))
+        neurons = multiplied(self.act_fn, gate, affine(x, self.W_in[expert], self.b_in[expert]))
+        return affine(neurons, self.W_out[expert], self.b_out[expert])
 
 
 PositionsOfTokens = Int[Tensor, "batch pos"]
 
 
 class Embed(nn.Module):
-    """``W_E[token]``; ``W_E`` is ``[d_vocab d_model]``."""
+    """``W_E[token]``, times a scale where the model has one (Gemma); ``W_E`` is ``[d_vocab d_model]``."""
 
-    def __init__(self, d_vocab: int, d_model: int):
+    def __init__(self, d_vocab: int, d_model: int, scale: float = 1.0):
         super().__init__()
-        self.W_E = nn.Parameter(torch.empty(d_vocab, d_model))
+        self.W_E, self.scale = nn.Parameter(torch.empty(d_vocab, d_model)), scale
 
     def forward(self, tokens: Tokens) -> Residual:
-        return self.W_E[tokens]
+        # the scale is rounded to the weights' dtype, as where they were trained
+        return self.W_E[tokens] if self.scale == 1 else self.W_E[tokens] * self.W_E.new_tensor(self.scale)
 
 
 class PosEmbed(nn.Module):
@@ -250,37 +338,48 @@ def make_pos_embed(config: TransformerConfig) -> PosEmbed | None:
 
 
 class Unembed(nn.Module):
-    """``x @ W_U + b_U``; ``W_U`` is ``[d_model d_vocab]``."""
+    """``x @ W_U + b_U``, capped where the model caps logits; ``W_U`` is ``[d_model d_vocab]``."""
 
     W_U: Tensor
     b_U: Tensor
 
-    def __init__(self, d_model: int, d_vocab: int, *, bias: bool = True):
+    def __init__(self, d_model: int, d_vocab: int, *, bias: bool = True, cap: float | None = None):
         super().__init__()
-        self.W_U = nn.Parameter(torch.empty(d_model, d_vocab))
+        self.cap = cap
+        self._make_weights(d_model, d_vocab)
         add_bias(self, "b_U", (d_vocab,), present=bias)
 
+    def _make_weights(self, d_model: int, d_vocab: int) -> None:
+        self.W_U = nn.Parameter(torch.empty(d_model, d_vocab))
+
     def forward(self, x: Residual) -> Logits:
-        return F.linear(x, self.W_U.T, self.b_U)
+        return self.capped(F.linear(x, self.W_U.T, self.b_U))
+
+    def capped(self, logits: Float[Tensor, "*rows _"]) -> Float[Tensor, "*rows _"]:
+        """``cap tanh(logits / cap)`` with a cap."""
+        return soft_cap(logits, self.cap)
 
 
-class TiedUnembed(nn.Module):
+def soft_cap(values: Float[Tensor, "..."], cap: float | None) -> Float[Tensor, "..."]:
+    """``cap tanh(values / cap)``; the values themselves where there is no cap."""
+    return values if cap is None else (values / cap).tanh() * cap
+
+
+class TiedUnembed(Unembed):
     """``x @ W_E.T + b_U``: the embedding read backwards, with no weights of its own but ``b_U``."""
 
-    b_U: Tensor
-
-    def __init__(self, embed: Embed, *, bias: bool = True):
-        super().__init__()
+    def __init__(self, embed: Embed, *, bias: bool = True, cap: float | None = None):
+        d_vocab, d_model = embed.W_E.shape
+        super().__init__(d_model, d_vocab, bias=bias, cap=cap)
         self._embed = (embed,)  # in a tuple, so that its parameters are not registered twice
-        add_bias(self, "b_U", (embed.W_E.shape[0],), present=bias)
+
+    def _make_weights(self, d_model: int, d_vocab: int) -> None:
+        pass
 
     @property
-    def W_U(self) -> Float[Tensor, "d_model d_vocab"]:  # noqa: N802
+    def W_U(self) -> Float[Tensor, "d_model d_vocab"]:  # type: ignore[override]  # noqa: N802
         """The embedding's transpose, a view."""
         return self._embed[0].W_E.T
-
-    def forward(self, x: Residual) -> Logits:
-        return F.linear(x, self.W_U.T, self.b_U)
 
 
 class PredictionHead(nn.Module):
@@ -299,5 +398,7 @@ class PredictionHead(nn.Module):
 
 def make_unembed(config: TransformerConfig, embed: Embed) -> Unembed | TiedUnembed:
     """The unembedding of a config."""
-    bias = "unembed" in config.biases
-    return TiedUnembed(embed, bias=bias) if config.tied else Unembed(config.d_model, config.d_vocab, bias=bias)
+    bias, cap = "unembed" in config.biases, config.logit_cap
+    if config.tied:
+        return TiedUnembed(embed, bias=bias, cap=cap)
+    return Unembed(config.d_model, config.d_vocab, bias=bias, cap=cap)

@@ -10,7 +10,7 @@
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -44,6 +44,12 @@ class Places:
         shape = (1, 1, self.query.shape[1], self.key.shape[1])
         everywhere = torch.ones(shape, dtype=torch.bool, device=self.query.device)
         return everywhere.tril() if self.causal else everywhere
+
+    def within(self, window: int | None) -> "Places":
+        """The same where a query sees no more than `window` positions, itself included; None for all."""
+        if window is None or self.key.shape[1] <= window:
+            return self
+        return replace(self, mask=self.allowed() & (self.distances() < window)[:, None])
 
     def distances(self) -> Int[Tensor, "#batch query_pos key_pos"]:
         """How far before its query each key stands; negative for keys behind."""
@@ -80,21 +86,25 @@ class Rotary(nn.Module):
     """Turns component ``i`` with component ``i + rotary_dim / 2`` by ``position * base ** (-2 i / rotary_dim)``.
 
     This pairing is GPT-NeoX' and Hugging Face's; the components from ``rotary_dim`` on stay: all of
-    them, where it is 0.
+    them, where it is 0. Other `frequencies`, radians a position by pair, may be given; what turns is multiplied by
+    `magnitude`.
     """
 
-    def __init__(self, dim: int, base: float):
+    def __init__(self, dim: int, base: float, frequencies: tuple[float, ...] | None = None, magnitude: float = 1.0):
         super().__init__()
-        self.dim, self.base = dim, base
+        self.dim, self.base, self.frequencies, self.magnitude = dim, base, frequencies, magnitude
 
     def forward(self, x: Turned, positions: Int[Tensor, "#batch pos"]) -> Turned:
         if not self.dim:
             return x
         # In 32 bits as in transformers, where the weights were trained; in 64 for models in 64.
         wide = torch.promote_types(x.dtype, torch.float32)
-        exponents = torch.arange(0, self.dim, 2, device=x.device).to(wide) / self.dim
-        angles = positions.to(wide)[..., None] * (1.0 / self.base**exponents)
-        cos, sin = (each.to(x.dtype)[:, :, None] for each in (angles.cos(), angles.sin()))
+        if self.frequencies is None:
+            frequencies = 1.0 / self.base ** (torch.arange(0, self.dim, 2, device=x.device).to(wide) / self.dim)
+        else:
+            frequencies = torch.tensor(self.frequencies, dtype=wide, device=x.device)
+        angles = positions.to(wide)[..., None] * frequencies
+        cos, sin = ((each * self.magnitude).to(x.dtype)[:, :, None] for each in (angles.cos(), angles.sin()))
         first, second, rest = x.split([self.dim // 2, self.dim // 2, x.shape[-1] - self.dim], dim=-1)
         return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], dim=-1)
 
@@ -176,6 +186,16 @@ class Relative(NoOffsets):
         """The values' means with those of the distances' vectors."""
         by_distance = pattern.new_zeros(*pattern.shape[:-1], len(self.rel_V))
         return z + by_distance.scatter_add(-1, self._index(places, pattern), pattern) @ self.rel_V
+
+
+def make_rotary(config: TransformerConfig, layer: int) -> Rotary:
+    """How a layer's queries and keys turn; of 0 components, where positions are known otherwise."""
+    if config.positions != "rotary":
+        return Rotary(0, config.rotary_base)
+    turned = config.rotary_dim or config.d_head
+    if config.is_local(layer) and config.local_rotary_base is not None:
+        return Rotary(turned, config.local_rotary_base)
+    return Rotary(turned, config.rotary_base, config.rotary_frequencies, config.rotary_magnitude)
 
 
 def make_offsets(config: TransformerConfig, scale: float) -> NoOffsets:

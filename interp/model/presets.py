@@ -87,8 +87,10 @@ def preset(name: str) -> Preset:
 
 def writing_flops(config: TransformerConfig) -> tuple[int, int]:
     """Operations of what one block's heads write for one token, and of its MLP."""
-    products = 3 if config.gated else 2
-    return 2 * config.n_heads * config.d_head * config.d_model, 2 * products * config.d_model * config.d_mlp
+    mlp = (3 if config.gated else 2) * config.d_model * config.d_mlp
+    if config.n_experts:
+        mlp = config.n_active_experts * mlp + config.d_model * config.n_experts
+    return 2 * config.n_heads * config.d_head * config.d_model, 2 * mlp
 
 
 def block_flops(config: TransformerConfig, n_tokens: int, n_queries: int) -> int:

@@ -98,12 +98,12 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
     ):
         super().__init__()
         self.config, self.tokenizer, self.name = config, tokenizer, name
-        self.embed = layers.Embed(config.d_vocab, config.d_model)
+        self.embed = layers.Embed(config.d_vocab, config.d_model, config.embed_scale)
         self.hook_embed = HookPoint()
         self._add_to_the_embedding(config)
-        self.blocks = Blocks(Block(config) for _ in range(config.n_layers))
+        self.blocks = Blocks(Block(config, layer) for layer in range(config.n_layers))
         no_norm = layers.NoNorm(config.d_model)  # of a stream that is normalised already, or never
-        norm = layers.make_norm(config) if config.norm_position == "pre" else no_norm
+        norm = no_norm if config.norm_position == "post" else layers.make_norm(config)
         self.ln_final = layers.PredictionHead(config) if config.prediction_head else norm
         self.unembed = layers.make_unembed(config, self.embed)
         self._initialise(seed)

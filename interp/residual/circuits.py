@@ -15,8 +15,9 @@ has the rows of some tokens, and norms, singular values and eigenvalues need the
   ``1 / d_model``, whose root is the baseline.
 
 Circuits leave out positions, embedded or within attention (with rotary positions or ALiBi, query and key are at the
-same place); what earlier layers write; the last norm's scale, held at 1, so that an OV circuit's logits are known up to
-a positive factor; and what a head writes whatever it attends to, by the biases of its norm and of its values.
+same place); what earlier layers write; the scales of the last norm and of a norm of what is written, held at 1, so that
+an OV circuit's logits are known up to a positive factor; and what a head writes whatever it attends to, by the biases
+of its norm and of its values.
 
 Elhage et al. (2021), "A mathematical framework for transformer circuits".
 
@@ -316,7 +317,13 @@ def _require_head(model: HookedTransformer, layer: int, head: int) -> None:
 
 def _qk(model: HookedTransformer, layer: int) -> tuple[PerHead, PerHead, HeadBias, HeadBias]:
     """``W_Q``, ``W_K``, ``b_Q``, ``b_K`` of a layer's heads; what compares queries with keys goes into ``W_Q``."""
-    attn = list(model.blocks)[layer].attn
+    attn, config = list(model.blocks)[layer].attn, model.config
+    if config.qk_norm != "none" or config.score_cap is not None:
+        why = "normalises queries and keys" if config.qk_norm != "none" else "caps scores"
+        raise InputError(
+            f"scores: expected a product of query and key, but this model {why}, so it has no QK circuit; read the "
+            "attention pattern instead"
+        )
     W_Q, b_Q = _wide(attn.W_Q), _wide(attn.b_Q)
     W_K, b_K = (_wide(each).repeat_interleave(attn.group, dim=0) for each in (attn.W_K, attn.b_K))
     if isinstance(attn.score, Dot):
@@ -332,14 +339,16 @@ def _qk(model: HookedTransformer, layer: int) -> tuple[PerHead, PerHead, HeadBia
 
 def _ov(model: HookedTransformer, layer: int) -> tuple[PerHead, Float[Tensor, "head d_head d_model"]]:
     """``W_V`` and ``W_O`` of a layer's heads; the bias ``b_V W_O`` is the same whatever a head attends to."""
-    attn = list(model.blocks)[layer].attn
-    return _wide(attn.W_V).repeat_interleave(attn.group, dim=0), _wide(attn.W_O)
+    block = list(model.blocks)[layer]
+    attn, W_O = block.attn, _wide(block.attn.W_O)
+    W_O = block.ln1_post.share(W_O, torch.ones_like(W_O[..., :1]))  # as of the last norm, the scale is held at 1
+    return _wide(attn.W_V).repeat_interleave(attn.group, dim=0), W_O
 
 
 def _read_embeddings(model: HookedTransformer, layer: int) -> Float[Tensor, "d_vocab d_model"]:
     """What a layer's heads read of a stream that holds nothing but a token's embedding, for every token."""
     every = torch.arange(model.config.d_vocab, device=model.W_E.device)
-    return _wide(list(model.blocks)[layer].read_by_attention(model.embed(every[None])))[0]
+    return _wide(list(model.blocks)[layer].read_by_attention(model.ln_embed(model.embed(every[None]))))[0]
 
 
 def _wide(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

@@ -2,18 +2,21 @@
 
 Every writer only ever adds to the stream (Elhage et al. 2021), so the stream before the last LayerNorm is
 exactly the sum of: the token embedding, the position embedding where there is one, each head's ``z W_O``, each
-attention layer's ``b_O``, each MLP's ``post W_out`` and each MLP's ``b_out``. A model that normalises the stream
-itself has no such sum.
+attention layer's ``b_O``, each MLP's ``post W_out`` and each MLP's ``b_out``. Where a norm stands before the addition
+(Gemma 2, OLMo 2; of the embedding, BLOOM), each part is its share of the normalised sum, with the scale that was
+measured. The experts of a block are one component. A model that normalises the stream itself has no such sum.
 
 Direct logit attribution (Elhage et al. 2021; nostalgebraist 2020):
 
 1. The last norm is linear once its scale is known: ``ln(x) = centre(x) / scale * w + b`` (RMSNorm: without centring).
 2. So each component of the stream writes ``centre(component) / scale * w @ W_U[:, token]`` to the token's logit.
-3. With ``b @ W_U + b_U`` as one more component, the attributions sum to the logit.
+3. With ``b @ W_U + b_U`` as one more component, the attributions sum to the logit: where the model caps logits, to
+   what is capped, so a difference of two is larger than the model's.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import ClassVar
 
 import pandas as pd
@@ -24,6 +27,7 @@ from transformer_lens.ActivationCache import ActivationCache
 
 from interp.arguments import named_arguments
 from interp.errors import InputError
+from interp.model.block import Block
 from interp.model.devices import documented
 from interp.model.loading.bridge import require_ours
 from interp.model.provenance import model_provenance
@@ -119,7 +123,8 @@ def residual_stream(
     require_additive(model)
     tokens, mask = model.as_tokens(prompts, attention_mask)
     last = f"blocks.{model.config.n_layers - 1}.hook_resid_post"
-    wanted = ("hook_embed", *EMBEDDED, "attn.hook_result", "mlp.hook_post", last)
+    mlp = "hook_mlp_out" if model.config.n_experts else "mlp.hook_post"
+    wanted = ("hook_embed", *EMBEDDED, "attn.hook_result", mlp, last)
     _, cache = model.run_with_cache(
         tokens, return_type=None, attention_mask=mask, names_filter=lambda name: name.endswith(wanted)
     )
@@ -136,30 +141,47 @@ def residual_stream(
 def require_additive(model: HookedTransformer) -> None:
     """Refuse a model whose residual stream is not the sum of what was written to it: it normalises that itself."""
     if not model.config.additive_stream:
-        post = model.config.norm_position == "post"
-        where = "the stream after each addition (post-norm)" if post else "its embedding"
         raise InputError(
-            f"the residual stream of {model.name!r} is not a sum of components: this architecture normalises {where}, "
-            "which rescales all that was written before; read its points with run_with_cache, or take a pre-norm model"
+            f"the residual stream of {model.name!r} is not a sum of components: this architecture normalises the "
+            "stream after each addition (post-norm), which rescales all that was written before; read its points with "
+            "run_with_cache, or take a pre-norm model"
         )
 
 
 def _parts(model: HookedTransformer, cache: ActivationCache) -> Iterator[Part]:
     """Label, kind, layer, head and value of each component, in the order of the model."""
-    yield "embedding", "embedding", None, None, cache["hook_embed"]
-    for name, kind in EMBEDDED.items():
+    norm, scale = model.ln_embed, model.ln_embed.scale(_embedded(cache))
+    for name, kind in {"hook_embed": "embedding", **EMBEDDED}.items():
         if name in cache:
-            yield kind, kind, None, None, cache[name]
+            yield kind, kind, None, None, norm.share(cache[name], scale)
+    if model.config.embed_norm:
+        yield "embedding bias", "bias", None, None, norm.b.expand(cache["hook_embed"].shape)
     for layer, block in enumerate(model.blocks):
         result = cache[f"blocks.{layer}.attn.hook_result"]
+        norm, written = block.ln1_post, _by_attention(block, result)
+        scale = norm.scale(written)
         for head in range(model.config.n_heads):
-            yield f"L{layer}H{head}", "head", layer, head, result[:, :, head]
-        shape = result[:, :, 0].shape
-        yield f"L{layer} b_O", "bias", layer, None, block.attn.b_O.expand(shape)
-        if model.config.d_mlp:
-            post = cache[f"blocks.{layer}.mlp.hook_post"]
-            yield f"L{layer} mlp", "mlp", layer, None, post @ block.mlp.W_out
-            yield f"L{layer} b_out", "bias", layer, None, block.mlp.b_out.expand(shape)
+            yield f"L{layer}H{head}", "head", layer, head, norm.share(result[:, :, head], scale)
+        bias = norm.share(block.attn.b_O.expand(written.shape), scale) + norm.b
+        yield f"L{layer} b_O", "bias", layer, None, bias
+        if model.config.n_experts:
+            yield f"L{layer} mlp", "mlp", layer, None, cache[f"blocks.{layer}.hook_mlp_out"]
+        elif model.config.d_mlp:
+            norm, out = block.ln2_post, cache[f"blocks.{layer}.mlp.hook_post"] @ block.mlp.W_out
+            scale = norm.scale(out + block.mlp.b_out)
+            yield f"L{layer} mlp", "mlp", layer, None, norm.share(out, scale)
+            bias = norm.share(block.mlp.b_out.expand(out.shape), scale) + norm.b
+            yield f"L{layer} b_out", "bias", layer, None, bias
+
+
+def _embedded(cache: ActivationCache) -> Residual:
+    """The sum of what is embedded, before a norm of it."""
+    return reduce(torch.add, (cache[name] for name in ("hook_embed", *EMBEDDED) if name in cache))
+
+
+def _by_attention(block: Block, result: Float[Tensor, "batch pos head d_model"]) -> Residual:
+    """What the heads write together, before a norm of it."""
+    return result.sum(-2) + block.attn.b_O
 
 
 def _norms(
@@ -181,13 +203,14 @@ def _require_complete(model: HookedTransformer, cache: ActivationCache, total: R
 
     In the model's own order, so that half-precision rounding is the same on both sides and hides nothing.
     """
-    x = cache["hook_embed"]
-    for name in EMBEDDED:
-        x = x + cache[name] if name in cache else x
+    x: Residual = model.ln_embed(_embedded(cache))
     for layer, block in enumerate(model.blocks):
-        x = x + (cache[f"blocks.{layer}.attn.hook_result"].sum(-2) + block.attn.b_O)
-        if model.config.d_mlp:
-            x = x + (cache[f"blocks.{layer}.mlp.hook_post"] @ block.mlp.W_out + block.mlp.b_out)
+        x = x + block.ln1_post(_by_attention(block, cache[f"blocks.{layer}.attn.hook_result"]))
+        if model.config.n_experts:
+            x = x + cache[f"blocks.{layer}.hook_mlp_out"]
+        elif model.config.d_mlp:
+            post = cache[f"blocks.{layer}.mlp.hook_post"]
+            x = x + block.ln2_post(post @ block.mlp.W_out + block.mlp.b_out)
     largest = total.nan_to_num().abs().max().item()
     if not torch.allclose(x, total, rtol=0, atol=ROUNDING * torch.finfo(total.dtype).eps * largest, equal_nan=True):
         raise InputError(
@@ -275,7 +298,9 @@ def direct_logit_attribution(
     labels = pd.concat([stream.labels, pd.DataFrame({"label": [BIAS], "kind": ["bias"]})], ignore_index=True)
     values = torch.cat([written, constant[None]]).double().cpu().numpy()
     examples = [labels.assign(example=example, attribution=own) for example, own in enumerate(values.T)]
-    told = {"right": _told(right), "wrong": _told(wrong), "pos": pos}
+    told = {"right": _told(right), "wrong": _told(wrong), "pos": pos, "logits": "before the cap"}
+    if model.config.logit_cap is None:
+        del told["logits"]
     return LogitAttribution(pd.concat(examples, ignore_index=True), {**stream.provenance, **told})
 
 

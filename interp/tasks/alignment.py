@@ -1,6 +1,7 @@
 """Tokens and characters, tokens and words, what a model reads at once, and what two prompts have in common.
 
-1. The tokenizer is asked for the text without its own special tokens; those of ``special_tokens.py`` are added.
+1. The tokenizer is asked for the text without its own special tokens; those of ``special_tokens.py`` are added, but to
+   a text in a chat template, which has its own.
 2. A token covers a span when it holds at least one of its characters. White space at a token's edges does not count,
    since tokenizers differ in whether a leading space is part of the word.
 3. Words: a token belongs to the word whose characters it covers. Words that share a token (``don't`` as ``don`` and
@@ -73,12 +74,17 @@ def require_fast(tokenizer: object) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[TokenizedText]:
-    """Tokenize `texts`, each with the special tokens that stand in front of it."""
+def tokenize(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, chat: bool = False) -> list[TokenizedText]:
+    """Tokenize `texts`, with the special tokens in front of each; where it is a `chat` template's, they are there."""
     require_fast(tokenizer)
     if not texts:
         return []
     before, after = special_around(tokenizer)
+    if chat:
+        return [
+            TokenizedText(text, ids, offsets, len(before) if ids[: len(before)] == before else 0, ())
+            for text, (ids, offsets) in zip(texts, without_special(tokenizer, texts), strict=True)
+        ]
     empty = ((0, 0),) * len(before)
     return [
         TokenizedText(text, (*before, *ids), (*empty, *offsets), len(before), after)

@@ -24,6 +24,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.arguments import named_arguments
 from interp.errors import InputError, NotCarriedError, TaskError, suggest
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
+from interp.tasks.chat import in_chat
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.tagging import all_known
 from interp.tasks.task import EncodedExample, Metric, Query, Task, Unit, check_choice, task_of_units
@@ -182,6 +183,8 @@ class _Encoder:
         pairs = list(given)
         if not pairs:
             raise TaskError(f"{name}: expected {what} to encode, got none; give at least one")
+        if len({each.chat for pair in pairs for each in pair.examples}) > 1:
+            raise TaskError(f"{name}: expected all {what} in a chat template or none, got some; give them apart")
         units, dropped = self.units(pairs)
         if units:
             return units, dropped
@@ -200,7 +203,7 @@ class _Encoder:
     def units(self, pairs: Sequence[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
         """The units that the tokenizer can carry, and how many pairs fail each requirement."""
         texts = [text for pair in pairs for example in pair.examples for text in _texts(example)]
-        rows = iter(tokenize(self.tokenizer, texts))
+        rows = iter(tokenize(self.tokenizer, texts, chat=pairs[0].item.chat))
         units: list[Unit] = []
         dropped: Counter[str] = Counter()
         for pair in pairs:
@@ -251,7 +254,7 @@ class _Encoder:
         """The example with the first of its word counterfactuals that the tokenizer carries, if any."""
         for each in encoded.example.word_counterfactuals:
             with suppress(_FailedError):
-                other = self._example(each, tokenize(self.tokenizer, _texts(each)))
+                other = self._example(each, tokenize(self.tokenizer, _texts(each), chat=each.chat))
                 if encoded.differs_at_word(other):
                     return replace(encoded, word_counterfactual=other)
         return encoded
@@ -316,6 +319,7 @@ class TaskRequest:
     known_words_only: bool = False
     unequal_lengths: bool = False
     counterfactual: str | None = None
+    chat: bool = False
 
     def choose(self, items: Sequence[ItemT], sentences: Callable[[ItemT], Iterable[str]]) -> list[ItemT]:
         """The file's items that are asked for, in the file's order."""
@@ -337,11 +341,13 @@ class TaskRequest:
     ) -> Task:
         """Encode the pairs as ``encode_task`` does; errors name only what ``load_task`` can be given."""
         about: Any = {name: getattr(self.info, name) for name in ("description", "query", "feature")}
+        chosen = self._against(given := list(pairs))
         others = None if references is None else self._against(list(references))
+        if self.chat:
+            chosen = list(in_chat(chosen, self.tokenizer))
+            others = None if others is None else list(in_chat(others, self.tokenizer))
         about |= {"name": self.name, "metric": self.metric, "references": others}
         about |= {name: getattr(self, name) for name in ("tokenizer", "n_ctx", "unequal_lengths")}
-        given = list(pairs)
-        chosen = self._against(given)
         try:
             task = encode_task(chosen, **about)
         except NotCarriedError as error:

@@ -129,6 +129,7 @@ class Example:
         features: Labels for probes, for example ``{"number": "plural"}``.
         word_counterfactuals: Each the same prompt with another related word, and with the answers that this makes; of
             several, a tokenizer has to carry one. Not needed where the minimal pair's other example is one.
+        chat: Whether the prompt stands in a chat template (``interp.tasks.chat``), with the special tokens in its text.
 
     Raises:
         TaskError: The prompt, an answer, the template or the layout is no text; an answer is empty, or stands twice in
@@ -151,6 +152,7 @@ class Example:
     layout: str
     features: Mapping[str, str] = field(default_factory=dict)
     word_counterfactuals: tuple["Example", ...] = ()
+    chat: bool = False
 
     def __post_init__(self) -> None:
         self._check_texts()
@@ -232,7 +234,7 @@ class MinimalPair:
         item: The example.
         counterfactual: Its twin, or None where the source has none.
         cluster: The lexical draw, for example the subject's lemma: the unit that the statistics resample.
-        counterfactuals: Others by name, of which ``load_task(counterfactual=NAME)`` or ``against`` takes one in the
+        counterfactuals: Others by name, of which ``load_task("FILE.jsonl#NAME")`` or ``against`` takes one in the
             place of `counterfactual`.
 
     Raises:

@@ -38,7 +38,7 @@ def offered(line):
     ("line", "names"),
     [
         ("interp he", ["heads", "head"]),
-        ("interp model ", ["info", "plan", "convert"]),
+        ("interp model ", ["info", "plan", "convert", "fetch", "families"]),
         ("interp ablate --replacement t", ["template_mean"]),
         ("interp heads --task i", ["ioi", "induction"]),
         ("interp patch --site resid_p", ["resid_pre", "resid_post"]),
@@ -53,7 +53,8 @@ def test_a_line_that_is_wrong_disturbs_nobody(line):
     offered(line)
 
 
-def test_names_are_those_of_the_package():
+def test_names_are_those_of_the_package(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where nothing was fetched
     generated = [name for name in list_tasks()["name"] if ":" not in name]
     assert sorted(completing.TASKS("")) == sorted(generated)
     assert completing.PRESETS("") == list(PRESETS)

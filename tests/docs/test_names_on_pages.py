@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from interp.cli import app
 from interp.interventions.intervention import WRITTEN
 from interp.methods.erasure.readings import SITES as ERASED
-from interp.model.loading.huggingface import FAMILIES
+from interp.model.loading.huggingface import families
 from interp.model.sites import SITES
 
 pytestmark = pytest.mark.unchecked
@@ -164,13 +164,21 @@ def test_sites_and_families_are_listed_whole():
     assert sorted(listed("docs/how-to/patch.md", r"patch at (.*?)\. ")) == sorted(WRITTEN)
     assert sorted(listed("interp/options.py", r"What is patched: (.*?)\.\n")) == sorted(WRITTEN)
     assert sorted(listed("interp/options.py", r"site: (``z``, head by head.*?)\.\n")) == sorted(ERASED)
-    families = {family.name for family in FAMILIES.values()}
-    assert set(listed("docs/how-to/own-checkpoint.md", r"\n(GPT-2, .*?), from a folder")) == families
-    assert set(listed("docs/explanation/architectures.md", r"modules \| (.*?) \|")) == families
-    assert set(listed("interp/model/loading/load.py", r"``transformers`` \((.*?)\)")) == families
-    ten = listed("README.md", r"\*\*Ten families of models.\*\* Checkpoints of (.*?) are read")
-    assert set(ten) == families | {"nanoGPT", "minGPT", "llama2.c"}
-    assert len(ten) == 10
+    page = (ROOT / "docs/explanation/architectures.md").read_text()
+    rows = [
+        tuple(row.strip(" |").split(" | "))
+        for row in re.findall(r"^\| .* \| `\w+For\w+` .*|^\| .*LMHead.*", page, re.M)
+    ]
+    table = families()
+    expected = zip(table["family"], "`" + table["architecture"] + "`", table["about"], strict=True)
+    assert [(*row, "")[:3] for row in rows] == list(expected)
+    n = len(table)
+    for where, said in (
+        ("docs/how-to/own-checkpoint.md", f"[{n} families]"),
+        ("interp/model/loading/load.py", f"of {n} families"),
+    ):
+        assert said in (ROOT / where).read_text()
+    assert f"**{n + 3} families of models.**" in (ROOT / "README.md").read_text()  # nanoGPT, minGPT, llama2.c
 
 
 def names_in(text):

@@ -220,7 +220,7 @@ def test_behind_a_bridge_as_in_our_own_model(name, tmp_path):
 
 def test_behind_a_bridge_that_is_measured_plainly(tmp_path):
     torch.manual_seed(0)  # of its weights
-    result = exchange_word(booted("gpt_neo", tmp_path), word_task(5))
+    result = exchange_word(booted("codegen", tmp_path), word_task(5))
     assert result.provenance["engine"] == "plain"
     assert (result.examples["effect"].abs() > 1e-6).all()
 

@@ -22,7 +22,7 @@ from interp.model.loading import load_model
 from interp.model.sites import Site
 from interp.residual.collecting import read
 
-KNOWN = [name for name in MODULES if name not in ("bert", "gpt_neo")]
+KNOWN = [name for name in MODULES if name not in ("bert", "codegen")]
 TASK = random_task(3, lengths=(6, 6, 5, 4))
 BOUND = 1e-5
 CLOSE = {torch.float32: 1e-6, torch.float64: 1e-12}
@@ -122,7 +122,7 @@ def test_a_screen(tmp_path):
 
 @pytest.mark.parametrize("kind", ["zero", "mean"])
 def test_what_the_engine_does_not_know_runs_plainly(tmp_path, kind):
-    bridge = booted("gpt_neo", tmp_path)
+    bridge = booted("codegen", tmp_path)
     found = ablate(bridge, TASK, replacement=kind)
     assert found.provenance["engine"] == "plain"
     reason = "GPTNeoForCausalLM: architecture 'gpt_neo' is not known here"

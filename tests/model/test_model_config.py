@@ -27,7 +27,7 @@ def test_sizes_are_whole_numbers(field, value):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"act_fn": "swish"}, "act_fn: expected one of gelu_new, gelu, relu, silu, got 'swish'"),
+        ({"act_fn": "swish"}, "act_fn: expected one of gelu_new, gelu, relu, silu, swiglu_oai, got 'swish'"),
         ({"eps": 0}, "eps: expected a positive number, got 0"),
         ({"eps": 10**400}, "eps: expected a positive number, got 1000"),
         ({"eps": float("nan")}, "eps: expected a positive number, got nan"),

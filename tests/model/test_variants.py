@@ -55,7 +55,10 @@ class TestEveryVariant:
         changed = tokens.clone()
         changed[:, -1] = (tokens[:, -1] + 1) % 40
         moved = (model(tokens) - model(changed))[:, :-1].abs().amax((0, 2))
-        assert (moved > 1e-9).all() if fields.get("causal") is False else (moved == 0).all()
+        if fields.get("causal") is False:
+            assert (moved > 1e-9).all()
+        else:  # an expert's products round by how many tokens it gets
+            assert (moved <= 1e-12 * bool(fields.get("n_experts"))).all()
 
     def test_padding_changes_nothing(self, fields):
         model = random_model(**fields)
@@ -93,7 +96,12 @@ class TestEveryVariant:
         model = random_model(**fields)
         pattern = model.run_with_cache(random_tokens(model))[1]["pattern", 1]
         assert pattern.shape == (3, 4, 9, 9)
-        assert relative_error(pattern.sum(-1), torch.ones_like(pattern[..., 0])) < 1e-12
+        if fields.get("sinks"):
+            assert pattern.sum(-1).max() <= 1 > pattern.sum(-1).min() + 0.01  # what the sinks take is missing
+        else:
+            assert relative_error(pattern.sum(-1), torch.ones_like(pattern[..., 0])) < 1e-12
+        if model.config.is_local(1):
+            assert pattern.tril(-fields["window"]).abs().max() == 0 < pattern.tril(1 - fields["window"]).abs().max()
         upper = pattern.triu(1).abs().max() if fields.get("causal", True) else torch.tensor(0.0)
         assert upper == 0
 
@@ -128,6 +136,7 @@ class TestEveryVariant:
         logits = model(tokens, attention_mask=mask)
         assert relative_error(model.unembed(model.ln_final(stream.total)), logits) < 1e-12
         found = direct_logit_attribution(model, stream, 3, 5).examples.groupby("example")["attribution"].sum()
+        logits = model.ln_final(stream.total) @ model.W_U + model.b_U  # not capped
         expected = logits[:, -1, 3] - logits[:, -1, 5]
         assert torch.tensor(found.to_numpy()).sub(expected).abs().max() < 1e-12 * logits.abs().max()
 
@@ -141,7 +150,7 @@ class TestEveryVariant:
         folded = fold_layer_norm(model)
         assert relative_error(folded(tokens), model(tokens)) < 1e-12
         assert torch.equal(folded.ln_final.w, torch.ones(12, dtype=torch.float64))
-        if model.config.normalization != "LN" or model.config.embed_norm:
+        if model.config.normalization != "LN" or model.config.embed_norm or model.config.normalises_what_is_written:
             with pytest.raises(InputError, match="center_writing_weights: the stream's mean"):
                 center_writing_weights(model)
         else:

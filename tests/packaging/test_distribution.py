@@ -83,6 +83,7 @@ def test_what_is_imported_is_declared():
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             imported |= {name.split(".")[0] for name in names}
     foreign = imported - set(sys.stdlib_module_names) - {"interp"}
-    declared = {re.match(r"[\w-]+", each)[0] for each in [*PROJECT["dependencies"], "ray"]}
+    extras = [each for name, extra in PROJECT["optional-dependencies"].items() if name != "dev" for each in extra]
+    declared = {re.match(r"[\w-]+", each)[0] for each in [*PROJECT["dependencies"], *extras]}
     named = {name: {each.lower().replace("_", "-") for each in homes.get(name, [name])} for name in foreign}
     assert [name for name in foreign if not named[name] & declared] == []

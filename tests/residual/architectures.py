@@ -9,6 +9,9 @@ SUMS = {
     "bilinear": {"scores": "bilinear", "positions": "none"},
     "parallel": {"parallel": True, "scores": "dot"},
     "attention only": {"d_mlp": 0},
+    "bloom": {"embed_norm": True, "positions": "alibi"},
+    "gemma 2": {"norm_position": "sandwich", "normalization": "RMS", "embed_scale": 3.0},
+    "olmo 2": {"norm_position": "reordered", "normalization": "RMS"},
 }
 """The stream is the sum of what was written to it."""
 

@@ -100,6 +100,8 @@ class TestOV:
         _, cache = model.run_with_cache(tokens, names_filter="blocks.0.attn.hook_result")
         for head in range(model.config.n_heads):
             written = cache["blocks.0.attn.hook_result"][:, 0, head]
+            if model.config.normalises_what_is_written:
+                written = written * model.blocks[0].ln1_post.w
             if model.config.normalization == "LN":
                 written = written - written.mean(-1, keepdim=True)
             logits = written * model.ln_final.w @ model.W_U
@@ -249,7 +251,8 @@ def dense(model, layer, head):
     attn = block.attn
     between = attn.score.w_score[head] if model.config.scores == "bilinear" else torch.eye(attn.W_Q.shape[-1]).double()
     qk = read @ attn.W_Q[head] @ between @ (read @ attn.W_K[shared]).T
-    return read @ attn.W_V[shared] @ attn.W_O[head], qk
+    written = attn.W_O[head] * block.ln1_post.w if model.config.normalises_what_is_written else attn.W_O[head]
+    return read @ attn.W_V[shared] @ written, qk
 
 
 CALLS = {

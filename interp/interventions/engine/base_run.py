@@ -104,6 +104,7 @@ class BaseRun:
             known, at = ids.clamp(min=0).unique(return_inverse=True)
             logits = last @ self.model.W_U[:, known] + self.model.b_U[known]
             at = at.where(ids >= 0, -1)
+        logits = self.model.unembed.capped(logits)
         n_right = answers.right.shape[1]
         found = replace(answers, right=at[:, :n_right], wrong=at[:, n_right:])
         return score(self._metric, logits[:, None], found)

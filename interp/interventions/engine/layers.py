@@ -115,10 +115,10 @@ class BlockAttention:
         k, v = (self._read(name, new, block, span, n_keys) for name, new in (("k", projected.k), ("v", projected.v)))
         places = self._places(wanted, n_keys)
         q = q[place].unflatten(0, (wanted.n, len(wanted.positions)))
-        q, k = attention.turn(q, places.query), attention.turn(k, places.key)
+        q, k = attention.placed(q, k, places)
         if self._replaced.isdisjoint(block.trajectories.tolist()):
             return attention.mixed(q, k, v, places)
-        pattern = self._replace_pattern(attention.scores(q, k, places).softmax(-1), wanted)
+        pattern = self._replace_pattern(attention.pattern(attention.scores(q, k, places)), wanted)
         return attention.mix(pattern, v, places)
 
     def _read(self, name: str, new: HeadTokens, block: Block, span: slice, n_keys: int) -> Tensor:
@@ -284,18 +284,20 @@ class Wavefront:
             tokens = torch.cat([each.tokens for each in changes]).unique()
             result = z[tokens, head] @ attention.W_O[head]
             out.index_add_(0, tokens, self.editor.apply_in_order(changes, tokens, result) - result)
-        return self.editor.apply("attn_out", layer, out)
+        return self.editor.apply("attn_out", layer, self._blocks[layer].ln1_post(out))
 
     def _mlp(self, layer: int, x: Stream) -> Stream:
         block = self._blocks[layer]
         if self.editor.has("mlp_in", layer):
             x = self.editor.apply("mlp_in", layer, x.clone())
         mlp, y = block.mlp, block.read_by_mlp(x)
+        if self._model.config.n_experts:
+            return block.ln2_post(mlp(y))
         if not self.editor.has("mlp_pre", layer) and not self._model.config.gated:
             post = linear(y, mlp.W_in, mlp.b_in, self._model.config.act_fn)
         else:
             post = mlp.neurons(self.editor.apply("mlp_pre", layer, mlp.pre(y, linear)), y, linear)
-        return linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out)
+        return block.ln2_post(linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out))
 
     def _final(self, x: Stream) -> Float[Tensor, "trajectory answer_pos d_model"]:
         """The tokens at the answers' positions; where a trajectory holds none, the base run's."""

@@ -1,19 +1,16 @@
-"""Reading another library's model: its config, field by field, and its tensors, by a table of their names.
+"""Reading the config of another library's model, field by field, in the names that it has there.
 
-A ``Layout`` says where each weight lies; ``Layout.weights`` yields our parameters from it, views with nothing copied.
-Our config's ``biases`` and ``normalization`` say which biases there are.
+Fields that a config leaves out have the defaults of ``transformers``' own class, which also says what older spellings
+mean, how rotary positions are stretched and which layers see a window only.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from interp.errors import ConfigError, LoadError, shown
 from interp.model.config import LARGEST, Activation, TransformerConfig, require_count
-from interp.model.loading.tensors import UNQUANTISED, Parameters, Taker
+from interp.model.loading.tensors import UNQUANTISED
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": "gelu_new",
@@ -25,7 +22,14 @@ ACTIVATIONS: dict[str, Activation] = {
     "swish": "silu",
 }
 """Hugging Face's names of the activations that we have."""
-ROTARY_FIELDS = {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
+ROTARY_FIELDS = {"rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"}
+STRETCHED = ("linear", "llama3", "yarn", "longrope", "dynamic")
+"""How rotary positions are stretched. The last two do it by the length of the prompt, from the length on that a model
+was trained with, and are read for prompts of that length."""
+
+
+OLDER = {("bloom", "hidden_size"): "n_embed", ("falcon", "hidden_size"): "n_embed"}
+"""Spellings of first configs, by model type and field."""
 
 
 class ForeignConfig:
@@ -42,18 +46,50 @@ class ForeignConfig:
             )
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.fields:
+        spelled = self._spelled(name)
+        if spelled not in self.fields:
             raise LoadError(f"{self.source}: the config has no field {name!r}, which {self.family} needs")
-        return self.fields[name]
+        return self.fields[spelled]
 
     def get(self, name: str, default: Any = None) -> Any:
         """The field, or `default` where the config does not name it."""
-        return self.fields.get(name, default)
+        return self.fields.get(self._spelled(name), default)
+
+    def _spelled(self, name: str) -> str:
+        """What this config calls the field that most of Hugging Face's call `name`."""
+        if name in self.fields or "model_type" not in self.fields:
+            return name
+        others = (self._theirs.attribute_map.get(name), OLDER.get((self.fields["model_type"], name)))
+        return next((each for each in others if each is not None and each in self.fields), name)
+
+    @cached_property
+    def _theirs(self) -> Any:
+        """The class of ``transformers`` that reads such configs."""
+        # importing it takes a second, and nothing that comes with this package needs it
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+        return CONFIG_MAPPING[self.fields["model_type"]]
+
+    @cached_property
+    def filled(self) -> Any:
+        """The config as ``transformers`` reads it, with its defaults."""
+        try:
+            return self._theirs.from_dict(dict(self.fields))
+        except Exception as error:  # whatever its classes make of other kinds of values
+            raise LoadError(f"{self.source}: transformers does not read this config ({error})") from error
 
     def named(self, theirs: Mapping[str, str | tuple[str, Any]]) -> dict[str, Any]:
         """Our fields' values, by the names that they have there; a missing one without a default beside it raises."""
         self._names.update({ours: name if isinstance(name, str) else name[0] for ours, name in theirs.items()})
         return {ours: self[name] if isinstance(name, str) else self.get(*name) for ours, name in theirs.items()}
+
+    def usual(self, **theirs: str) -> dict[str, Any]:
+        """Our fields' values, by their names there; where they are missing, the defaults of ``transformers``' class."""
+        return self.named({ours: (name, self.default(name)) for ours, name in theirs.items()})
+
+    def default(self, name: str) -> Any:
+        """What ``transformers``' class takes where a config does not name the field."""
+        return getattr(self._theirs, name, None)
 
     def require(self, **supported: Any) -> None:
         """Refuse fields that ask for something else than what is supported; a field that is not there does not."""
@@ -95,21 +131,71 @@ class ForeignConfig:
         sizes = self.named({"n_layers": "n_layer", "n_heads": "n_head", "d_model": "n_embd", "d_vocab": "vocab_size"})
         return {**sizes, "d_head": self.head_width("n_embd", "n_head"), "d_mlp": 4 * sizes["d_model"]}
 
-    def rotary(self, theta: str = "rope_theta", part: str = "partial_rotary_factor") -> tuple[Any, Any]:
-        """The base of rotary positions, and the part of a head that turns; None where the config names no part.
+    def rotary(
+        self,
+        theta: str = "rope_theta",
+        part: str = "partial_rotary_factor",
+        *,
+        kind: str | None = None,
+        filled: bool = False,
+    ) -> tuple[dict[str, Any], Any]:
+        """Our fields of rotary positions, and the part of a head that turns; None where the config names no part.
 
         Since version 5, transformers writes ``rope_parameters``; before, the base and the part were fields of their
-        own, called `theta` and `part`, and ``rope_scaling`` said how positions are stretched, which is refused. Where
-        there are both, it reads the latter.
+        own, called `theta` and `part`, and ``rope_scaling`` said how positions are stretched. Where there are both, it
+        reads the latter. `kind` says of which kind of layers, where these differ; `filled`, that positions are
+        stretched where the config says nothing.
         """
         name = "rope_scaling" if self.get("rope_scaling") else "rope_parameters"
-        parameters = self.get(name) or {}
-        kind = parameters.get("rope_type", parameters.get("type", "default")) if isinstance(parameters, dict) else None
-        if kind != "default" or set(parameters) - ROTARY_FIELDS:
-            raise self.refusal(name, parameters, {"rope_type": "default"})
+        given = self.get(name) or (self.filled.rope_parameters if filled else {})
+        if not isinstance(given, dict):
+            raise self.refusal(name, given, {"rope_type": "default"})
+        parameters = given if kind is None else self.filled.rope_parameters[kind]
+        how = parameters.get("rope_type", parameters.get("type", "default"))
+        if how in STRETCHED:
+            return self._stretched(name, how, kind), self.filled.rope_parameters.get("partial_rotary_factor")
+        if how != "default" or set(parameters) - ROTARY_FIELDS:
+            raise self.refusal(name, given, " or ".join(map(repr, ("default", *STRETCHED))) + " as its rope_type")
         base = parameters.get("rope_theta", self.get(theta, 10_000.0))
         whole = isinstance(base, int) and abs(base) < LARGEST
-        return float(base) if whole else base, parameters.get("partial_rotary_factor", self.get(part))
+        fields = {"positions": "rotary", "rotary_base": float(base) if whole else base}
+        return fields, parameters.get("partial_rotary_factor", self.get(part))
+
+    def _stretched(self, name: str, how: str, kind: str | None) -> dict[str, Any]:
+        """Our fields of stretched rotary positions, as ``transformers`` computes them."""
+        from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+        try:
+            all_of_them = self.filled.rope_parameters
+            parameters = all_of_them if kind is None else all_of_them[kind]
+            frequencies, magnitude = ROPE_INIT_FUNCTIONS[how](self.filled, device="cpu", layer_type=kind)
+            fields = {"positions": "rotary", "rotary_base": float(parameters["rope_theta"])}
+            if how == "longrope":
+                fields["n_ctx"] = int(parameters["original_max_position_embeddings"])
+        except LoadError:
+            raise
+        except Exception as error:  # whatever it makes of numbers that are missing, or none
+            said = f"{type(error).__name__}: {error}"
+            raise LoadError(f"{self.source}: {name}={shown(self.get(name))}: cannot be computed ({said})") from error
+        if how != "dynamic":
+            fields |= {"rotary_frequencies": tuple(frequencies.tolist()), "rotary_magnitude": float(magnitude)}
+        return fields
+
+    def windows(self) -> dict[str, Any]:
+        """Our fields of the window that queries see, and of the layers that have one."""
+        given = self.get("sliding_window")
+        try:
+            require_count("sliding_window", 1 if given is None else given)
+        except ConfigError:
+            raise self.refusal("sliding_window", given, "a whole number of tokens, or null") from None
+        if not hasattr(self._theirs, "sliding_window"):
+            return {}
+        window, kinds = (getattr(self.filled, name, None) for name in ("sliding_window", "layer_types"))
+        other = next((each for each in kinds or () if each not in ("full_attention", "sliding_attention")), None)
+        if other is not None:
+            raise self.refusal("layer_types", kinds, "full_attention or sliding_attention for each layer")
+        local = None if kinds is None else tuple(i for i, each in enumerate(kinds) if each == "sliding_attention")
+        return {} if window is None or local == () else {"window": window, "local_layers": local}
 
     def transformer(self, **fields: Any) -> TransformerConfig:
         """Our config of `fields`."""
@@ -118,95 +204,3 @@ class ForeignConfig:
         except ConfigError as error:
             name, _, rest = str(error).partition(":")
             raise LoadError(f"{self.source}: {self._names.get(name, name)}:{rest}") from error
-
-
-def norm(take: Taker, name: str, ours: str, config: TransformerConfig) -> Parameters:
-    """A LayerNorm, or an RMSNorm, which has no bias. In old checkpoints, weights are ``gamma`` and biases ``beta``."""
-    weight, shift = ("gamma", "beta") if f"{name}.gamma" in take else ("weight", "bias")
-    yield f"{ours}.w", take(f"{name}.{weight}", config.d_model)
-    if config.normalization == "LN" and "norm" in config.biases:
-        yield f"{ours}.b", take(f"{name}.{shift}", config.d_model)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where a family keeps its weights: names of tensors, and of layers (without ``.weight``) within a block."""
-
-    embed: str  # the token embedding ``[d_vocab d_model]``
-    unembed: str  # the unembedding ``[d_vocab d_model]``, where it is another
-    blocks: str  # what stands before a block's number
-    ln1: str  # the norm of attention
-    qkv: str | tuple[str, ...]  # queries, keys and values: each by a layer of its own, or all by one
-    o: str  # what the heads write
-    ln2: str  # the norm of the MLP
-    mlp: tuple[str, ...]  # what the neurons read, and what they write; with a gate, that stands first
-    ln_final: str | None  # the last norm
-    # the position embedding, ``[n_ctx d_model]``, or with a leading axis of 1 where it is no ``.weight``
-    pos: str | None = None
-    prefix: str = ""  # before the names of the body's tensors, unless the checkpoint is of the body alone
-    conv1d: bool = False  # whether matrices are ``[in out]``, as ``Conv1D`` keeps them, and not ``[out in]``
-    # whether rows of joined queries, keys and values are ``[head, (q, k, v), d_head]`` (GPT-NeoX)
-    by_head: bool = False
-    neighbours: bool = False  # whether rotary positions turn neighbouring components (llama2.c)
-
-    def weights(self, take: Taker, config: TransformerConfig) -> Parameters:
-        """Our parameters from the checkpoint's tensors."""
-        body = take.prefix(self.prefix, self.embed) if self.prefix else ""
-        W_E = take(body + self.embed, config.d_vocab, config.d_model)
-        yield "embed.W_E", W_E
-        if config.tied:
-            take.take_copy(self.unembed, W_E, body + self.embed)
-        else:
-            yield "unembed.W_U", take(self.unembed, config.d_vocab, config.d_model).T
-        if self.pos is not None:
-            leading = () if self.pos.endswith(".weight") else (1,)
-            table = take(body + self.pos, *leading, config.n_ctx, config.d_model)
-            yield "pos_embed.W_pos", table[0] if leading else table
-        for layer in range(config.n_layers):
-            theirs, ours = f"{body}{self.blocks}.{layer}.", f"blocks.{layer}"
-            yield from norm(take, theirs + self.ln1, f"{ours}.ln1", config)
-            yield from norm(take, theirs + self.ln2, f"{ours}.ln2", config)
-            for matrix in self._matrices():
-                yield from ((f"{ours}.{name}", each) for name, each in self._read(take, theirs, config, *matrix))
-        if self.ln_final is not None:
-            yield from norm(take, body + self.ln_final, "ln_final", config)
-
-    def _matrices(self) -> Iterator[tuple[str, str, str, str, str]]:
-        """Of a block: our weights, the layer that holds them, its axes out and in, and the axes of ours.
-
-        Axes are ``d`` (d_model), ``m`` (d_mlp), ``h`` and ``k`` (heads of queries, and of keys), ``e`` (d_head).
-        """
-        turned, as_ours = ("pair two", "(two pair)") if self.neighbours else ("e", "e")  # the even ones first
-        if isinstance(self.qkv, str):
-            yield "attn.W_Q attn.W_K attn.W_V", self.qkv, "(h qkv e)" if self.by_head else "(qkv h e)", "d", "qkv h d e"
-        else:
-            yield "attn.W_Q", self.qkv[0], f"(h {turned})", "d", f"h d {as_ours}"
-            yield "attn.W_K", self.qkv[1], f"(k {turned})", "d", f"k d {as_ours}"
-            yield "attn.W_V", self.qkv[2], "(k e)", "d", "k d e"
-        yield "attn.W_O", self.o, "d", "(h e)", "h e d"
-        *read, written = self.mlp
-        for name, layer in zip(("mlp.W_gate", "mlp.W_in")[-len(read) :], read, strict=True):
-            yield name, layer, "m", "d", "d m"
-        yield "mlp.W_out", written, "d", "m", "m d"
-
-    def _read(
-        self, take: Taker, block: str, config: TransformerConfig, ours: str, layer: str, out: str, in_: str, axes: str
-    ) -> Parameters:
-        """Our weights from one matrix, and our biases."""
-        sizes = {"d": config.d_model, "m": config.d_mlp, "h": config.n_heads, "k": config.kv_heads}
-        sizes |= {"e": config.d_head, "pair": config.d_head // 2, "two": 2, "qkv": 3}
-        names = ours.split()
-        weight = take.arranged(f"{block}{layer}.weight", f"{in_} {out}" if self.conv1d else f"{out} {in_}", axes, sizes)
-        yield from zip(names, weight if len(names) > 1 else [weight], strict=True)
-        if ("mlp" if "mlp" in ours else "o" if ours == "attn.W_O" else "qkv") in config.biases:
-            axes = " ".join(axis for axis in axes.split() if axis not in in_)
-            bias = take.arranged(f"{block}{layer}.bias", out, axes, sizes)
-            yield from zip(ours.replace("W", "b").split(), bias if len(names) > 1 else [bias], strict=True)
-
-
-def is_tied(state: Mapping[str, Tensor], embed: str, unembed: str) -> bool:
-    """Whether the unembedding is the embedding, or is not there at all."""
-    if unembed not in state or embed not in state:
-        return unembed not in state
-    one, other = state[embed], state[unembed]
-    return one.dtype == other.dtype and torch.equal(one, other)

@@ -1,8 +1,9 @@
 """One call for every source of a model: the embedded default, a folder, a file, a hub name, a transformers module.
 
-1. Nothing given: the embedded default (``interp/model/zoo``), or one of its siblings by name.
+1. Nothing given: the embedded default (``interp/model/zoo``); by name one of its siblings, or what was fetched
+   (``fetched.py``).
 2. A folder or a file, by what lies there: our own (``native.py``), Hugging Face's (``huggingface.py``), nanoGPT's,
-   minGPT's or llama2.c's file (``one_file.py``).
+   minGPT's or llama2.c's file (``one_file.py``), or llama.cpp's (``gguf.py``).
 3. A ``transformers`` module: its state dict, in memory; a ``TransformerBridge``: that of the module behind it.
 4. ``bridge:NAME``: TransformerLens' ``TransformerBridge``, for architectures that are not known here.
 5. Anything else is a hub name, fetched once by ``huggingface_hub`` and then read as a folder.
@@ -25,6 +26,8 @@ from interp.model.config import TransformerConfig
 from interp.model.devices import documented, resolve_device, resolve_dtype
 from interp.model.loading import bridge, tensors
 from interp.model.loading.copy_check import ALLOWED, ModuleLogits, require_agreement
+from interp.model.loading.fetched import FETCHABLE, fetched_folder
+from interp.model.loading.gguf import gguf_checkpoint
 from interp.model.loading.huggingface import family_of
 from interp.model.loading.native import ARCHITECTURE, native_checkpoint
 from interp.model.loading.one_file import PYTORCH, file_checkpoint
@@ -37,15 +40,28 @@ from interp.model.transformer import HookedTransformer
 CONFIG, ADAPTER, MINGPT = "config.json", "adapter_config.json", "model.pt"
 
 
+def _checkpoint_at(path: Path, tokenizer: PreTrainedTokenizerBase | None, dtype: torch.dtype) -> Checkpoint:
+    """The checkpoint in a folder or file, with its own tokenizer unless another is given.
+
+    Args:
+        path: Where it is.
+        tokenizer: The other one.
+        dtype: What weights are dequantised in, where they are quantised.
+    """
+    if path.is_dir():
+        if (path / ADAPTER).is_file():  # it changes the weights, which may lie beside it or elsewhere
+            raise LoadError(
+                f"{path}: an adapter of PEFT ({ADAPTER}); merge it into its model's weights first, and give load_model "
+                f"what AutoPeftModelForCausalLM.from_pretrained({str(path)!r}).merge_and_unload() returns"
+            )
+        if (path / CONFIG).is_file() and not _only_gguf(path):
+            return _folder_checkpoint(path, tokenizer)
+        path = _only_file(path)
+    return gguf_checkpoint(path, tokenizer, dtype) if path.suffix == tensors.GGUF else file_checkpoint(path, tokenizer)
+
+
 def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
-    """The checkpoint in a folder, with its own tokenizer unless another is given."""
-    if (folder / ADAPTER).is_file():  # it changes the weights, which may lie beside it or elsewhere
-        raise LoadError(
-            f"{folder}: an adapter of PEFT ({ADAPTER}); merge it into its model's weights first, and give load_model "
-            f"what AutoPeftModelForCausalLM.from_pretrained({str(folder)!r}).merge_and_unload() returns"
-        )
-    if not (folder / CONFIG).is_file():
-        return file_checkpoint(_only_file(folder), tokenizer)
+    """The checkpoint in a folder with ``config.json``."""
     config = tensors.read_json(folder / CONFIG)
     if config.get("architecture") == ARCHITECTURE:
         return native_checkpoint(folder, config, tokenizer)
@@ -57,6 +73,11 @@ def _folder_checkpoint(folder: Path, tokenizer: PreTrainedTokenizerBase | None) 
     return family.checkpoint(config, lambda: tensors.read_weights(folder), str(folder), tokenizer)
 
 
+def _only_gguf(folder: Path) -> bool:
+    """Whether a folder's weights are in GGUF files alone, which do not need the ``config.json`` beside them."""
+    return any(folder.glob(f"*{tensors.GGUF}")) and not tensors.holds_weights(folder)
+
+
 def _only_file(folder: Path) -> Path:
     """The one file in a folder that may be a whole checkpoint."""
     found = sorted(path for path in folder.iterdir() if path.suffix in (*PYTORCH, ".bin", tensors.GGUF))
@@ -65,7 +86,9 @@ def _only_file(folder: Path) -> Path:
         raise tensors.no_weights(folder, "no config.json here; expected it, model.safetensors and a tokenizer")
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise LoadError(f"{folder}: the folder has no config.json and several checkpoints ({names}); name one of them")
+        raise LoadError(
+            f"{folder}: the folder has no config.json with its weights, and several checkpoints ({names}); name one"
+        )
     return found[0]
 
 
@@ -118,11 +141,12 @@ def load_model(
     """Load a model, in evaluation mode, with its weights unchanged.
 
     Args:
-        name_or_path: None for the embedded default; the name of an embedded model; a folder saved by ``save_model`` or
-            by ``transformers`` (GPT-2, GPT-1, Llama, Mistral, Qwen 2, GPT-NeoX, BERT); nanoGPT's or minGPT's ``.pt``
-            file or llama2.c's ``.bin`` file; a hub name; a ``transformers`` module; a ``TransformerBridge``, whose
-            weights are copied into a model of ours; or ``bridge:NAME``, for which TransformerLens'
-            ``TransformerBridge`` is returned as it is. A ``Path`` is always a folder or a file.
+        name_or_path: None for the embedded default; the name of an embedded or fetched model; a folder, of
+            ``save_model`` or of ``transformers`` (of 25 families, which ``interp model families`` lists: GPT-2, Llama,
+            Qwen, Gemma ...); nanoGPT's or minGPT's ``.pt`` file, llama2.c's ``.bin`` or llama.cpp's ``.gguf``; a hub
+            name; a ``transformers`` module; a ``TransformerBridge``, whose weights are copied into a model of ours; or
+            ``bridge:NAME``, for which TransformerLens' ``TransformerBridge`` is returned as it is. A ``Path`` is always
+            a folder or a file.
         device: ``cpu`` (default), ``cuda``, ``cuda:N``, or ``auto``.
         dtype: ``float32`` (default), ``float64``, ``bfloat16`` or ``float16``.
         tokenizer: Instead of the one that lies beside the weights, which is then not read; of ``transformers``, or of
@@ -152,7 +176,7 @@ def load_model(
             f"expected a model's name, its folder or file, a transformers module or None, got {shown(name_or_path)}; "
             "see help(interp.load_model)"
         )
-    return build(_checkpoint(name_or_path, tokenizer, FILES), to_device, to_dtype)
+    return build(_checkpoint(name_or_path, FILES, tokenizer, to_dtype), to_device, to_dtype)
 
 
 def configuration_and_tokenizer(
@@ -179,13 +203,17 @@ def configuration_and_tokenizer(
             f"{name_or_path}: its configuration is TransformerLens' own; expected a folder, a file, a hub name or an "
             "embedded model"
         )
-    found = _checkpoint(name_or_path, None, WITHOUT_WEIGHTS)
+    found = _checkpoint(name_or_path, WITHOUT_WEIGHTS)
     return found.config, found.tokenizer
 
 
-def _checkpoint(name: str | Path | None, tokenizer: PreTrainedTokenizerBase | None, wanted: list[str]) -> Checkpoint:
-    path = model_folder() if name is None else _find(name, wanted)
-    return (file_checkpoint if path.is_file() else _folder_checkpoint)(path, tokenizer)
+def _checkpoint(
+    name: str | Path | None,
+    wanted: list[str],
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> Checkpoint:
+    return _checkpoint_at(model_folder() if name is None else _find(name, wanted), tokenizer, dtype)
 
 
 def _from_module(
@@ -238,6 +266,11 @@ def model_folder(name: str = DEFAULT) -> Path:
     return ZOO / name
 
 
+def named_folder(name: str) -> Path | None:
+    """The folder of a model that has a name of its own, embedded or fetched; None where no such one is here."""
+    return model_folder(name) if name in embedded_models() else fetched_folder(name)
+
+
 def _find(name: str | Path, wanted: list[str]) -> Path:
     """The folder or file that `name` stands for: an embedded model, a path, or a hub name's download."""
     if not str(name):
@@ -247,15 +280,18 @@ def _find(name: str | Path, wanted: list[str]) -> Path:
         here = path.is_dir() or path.is_file()
     except OSError as error:
         raise LoadError(f"{name!s:.80}: no name of a model, a folder or a file ({error.strerror})") from error
-    if isinstance(name, str) and name in embedded_models():
+    if isinstance(name, str) and (known := named_folder(name)) is not None:
         if (path / "config.json").is_file():
+            kind = "an embedded" if known.parent == ZOO else "a fetched"
             raise LoadError(
-                f"{name!r} is an embedded model, and a folder with a model here is called so too; give './{name}' "
+                f"{name!r} is {kind} model, and a folder with a model here is called so too; give './{name}' "
                 "for the folder, or rename it"
             )
-        return model_folder(name)
+        return known
     if here:
         return path
+    if isinstance(name, str) and name in FETCHABLE:
+        raise LoadError(f"{name!r} is not fetched yet, and no folder here is called so; type interp model fetch {name}")
     if not isinstance(name, str) or name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise LoadError(f"{name}: no such folder; expected one with config.json and weights")
     return _download(name, wanted)
@@ -265,7 +301,7 @@ def _download(name: str, wanted: list[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    known = suggest(name, embedded_models())
+    known = suggest(name, [*embedded_models(), *FETCHABLE])
     try:
         folder = Path(snapshot_download(name, allow_patterns=wanted))
         if WEIGHTS in wanted and not any(folder.glob(WEIGHTS)):

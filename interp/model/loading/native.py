@@ -123,7 +123,7 @@ def parameter_shapes(config: TransformerConfig) -> Iterator[tuple[str, tuple[int
     """Every parameter's name and shape: of a config of any size that can be counted, without its memory."""
     try:
         with torch.device("meta"):
-            template = HookedTransformer(replace(config, n_layers=1))
+            template = HookedTransformer(replace(config, n_layers=1, local_layers=None))
     except (RuntimeError, TypeError, OverflowError) as error:
         raise ConfigError("expected sizes that can be counted, got a tensor of more than 2**63 numbers") from error
     for name, parameter in template.named_parameters():

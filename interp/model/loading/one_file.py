@@ -32,8 +32,11 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import LoadError
 from interp.model.config import TransformerConfig
 from interp.model.loading import tensors
-from interp.model.loading.foreign import ForeignConfig, Layout, is_tied
-from interp.model.loading.huggingface import GPT2, GPT_BIASES, MASKS
+from interp.model.loading.family_configs import GPT_BIASES
+from interp.model.loading.family_tensors import GPT2
+from interp.model.loading.foreign import ForeignConfig
+from interp.model.loading.huggingface import GPT_BUFFERS
+from interp.model.loading.layout import Layout, is_tied
 from interp.model.loading.tensors import Checkpoint
 from interp.model.loading.tokenizer import load_tokenizer, tokenizer_beside
 
@@ -106,13 +109,11 @@ Shapes = list[tuple[str, tuple[int, ...]]]
 
 def file_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None) -> Checkpoint:
     """The checkpoint that is one file, with the tokenizer beside it unless another is given."""
-    if path.suffix == tensors.GGUF:
-        raise tensors.gguf_refusal(path)
     llama2c_bin = path.suffix == ".bin" and path.name != tensors.BIN
     if not llama2c_bin and path.suffix not in PYTORCH:
         raise LoadError(
-            f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), or "
-            "llama2.c's (.bin), got another file; give its folder"
+            f"{path}: expected a folder with config.json and weights, nanoGPT's or minGPT's checkpoint (.pt), "
+            "llama2.c's (.bin), or a .gguf file, got another file; give its folder"
         )
     if tokenizer is None:
         tokenizer = load_tokenizer(path.parent)
@@ -155,7 +156,7 @@ def nanogpt_checkpoint(path: Path, content: Mapping[str, Any]) -> Checkpoint:
     )
     state = tensors.file_state(content["model"], path)
     config = replace(config, tied=is_tied(state, NANOGPT.embed, NANOGPT.unembed))
-    return Checkpoint(str(path), "nanoGPT", config, lambda: state, NANOGPT.weights, left_out=MASKS)
+    return Checkpoint(str(path), "nanoGPT", config, lambda: state, NANOGPT.weights, left_out=GPT_BUFFERS)
 
 
 def _gpt_config(fields: ForeignConfig, **chosen: Any) -> TransformerConfig:
@@ -201,7 +202,9 @@ def _filled_in(described: Mapping[str, Any], state: Mapping[str, Tensor], layout
         n_layer, n_head, n_embd = MINGPT_SIZES[kind]
         if (n_layer, n_embd) == (found["n_layer"], found.get("n_embd")):
             found["n_head"] = n_head  # heads leave no trace in the shapes
-    return found | {name: value for name, value in described.items() if value is not None}
+    # model_type is minGPT's own name of a size there
+    kept = {name: value for name, value in described.items() if value is not None and name != "model_type"}
+    return found | kept
 
 
 def llama2c_checkpoint(path: Path, content: Mapping[str, Any]) -> Checkpoint:

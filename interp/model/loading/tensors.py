@@ -7,7 +7,8 @@
 4. Parameter by parameter, the values are copied from the file into memory of the dtype and on the device that were
    asked for, with the layout of the weight whose place they take.
 
-So at most the model, in its dtype, and one tensor are in memory.
+So at most the model, in its dtype, and one tensor are in memory; of a file that has to be dequantised, in that dtype,
+also what was not copied yet.
 """
 
 import json
@@ -55,6 +56,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def holds_weights(folder: Path) -> bool:
+    """Whether a checkpoint folder has what ``read_weights`` reads."""
+    return any((folder / name).is_file() for name in (WEIGHTS, INDEX, BIN, BIN_INDEX))
+
+
 def read_weights(folder: Path) -> State:
     """All tensors of a checkpoint folder: safetensors, else PyTorch files; one file or shards."""
     readers: Any = {
@@ -72,20 +78,10 @@ def read_weights(folder: Path) -> State:
 def no_weights(folder: Path, what: str) -> LoadError:
     """The error that says `what` is expected in `folder`, and what lies there instead."""
     names = sorted(path.name for path in folder.iterdir())
-    if gguf := next((name for name in names if name.endswith(GGUF)), None):
-        return gguf_refusal(folder / gguf)
     held = (
         f"got {', '.join(map(shown, names[:8]))}{', ...' if len(names) > 8 else ''}" if names else "the folder is empty"
     )
     return LoadError(f"{folder}: {what}; {held}")
-
-
-def gguf_refusal(path: Path) -> LoadError:
-    """The error that says who reads a GGUF file."""
-    return LoadError(
-        f"{path}: a GGUF file, which transformers reads; give load_model what "
-        f"AutoModelForCausalLM.from_pretrained({str(path.parent)!r}, gguf_file={path.name!r}) returns"
-    )
 
 
 def _shards(folder: Path, index: str, read: Callable[[Path], State]) -> State:
@@ -300,6 +296,7 @@ class Checkpoint:
     def parameters(self, state: Mapping[str, Tensor]) -> Parameters:
         """Our parameters from `state`, one by one."""
         take = Taker(state, self.source, family=self.family, left_out=self.left_out)
+        del state  # so that each tensor is freed when it was taken, where nobody else has it
         yield from self.weights(take, self.config)
         take.finish()
 
@@ -313,7 +310,9 @@ def build(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> H
     with _EmptyWithoutMemory():
         model = HookedTransformer(checkpoint.config, checkpoint.tokenizer, name=name)
     left = dict(model.named_parameters())
-    for each, tensor in checkpoint.parameters(state):
+    parameters = checkpoint.parameters(state)
+    del state
+    for each, tensor in parameters:
         module, _, leaf = each.rpartition(".")
         values = _copied(tensor, left.pop(each), f"{name}: tensor {each!r}", device, dtype)
         setattr(model.get_submodule(module), leaf, nn.Parameter(values))

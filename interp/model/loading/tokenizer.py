@@ -41,6 +41,7 @@ class Vocabulary:
 GPT2 = Vocabulary(("vocab.json", "merges.txt"), transformers.GPT2Tokenizer, (END_OF_TEXT, END_OF_TEXT))
 GPT1 = Vocabulary(("vocab.json", "merges.txt"), transformers.OpenAIGPTTokenizer)
 QWEN2 = Vocabulary(("vocab.json", "merges.txt"), transformers.Qwen2Tokenizer)
+OPT = Vocabulary(("vocab.json", "merges.txt"), transformers.GPT2Tokenizer, ("</s>", "</s>"))
 BERT = Vocabulary(("vocab.txt",), transformers.BertTokenizer, ("[CLS]", "[SEP]"))
 LLAMA = Vocabulary(("tokenizer.model",), transformers.LlamaTokenizer, ("<s>", "</s>"))
 FILES = (TOKENIZER, CONFIG, "special_tokens_map.json", *GPT2.files, *BERT.files, *LLAMA.files)

@@ -50,6 +50,7 @@ MEGABYTE = 2**20
 SCRIPT = """if True:
     import json, re, sys, threading
     import torch
+    from transformers import AutoConfig
     from interp.model.loading import load_model
     torch.set_num_threads(1)
 
@@ -58,6 +59,7 @@ SCRIPT = """if True:
             return int(re.search(r"RssAnon:\\s+(\\d+) kB", file.read())[1]) * 1024
 
     load_model()  # what the first model of all needs
+    AutoConfig.for_model("llama")  # and the first of transformers'
     before, peak, done = held(), 0, threading.Event()
 
     def watch():
@@ -65,7 +67,7 @@ SCRIPT = """if True:
         while not done.wait(0.0005):
             peak = max(peak, held())
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     model = load_model(sys.argv[1], dtype=sys.argv[2])
     done.set()

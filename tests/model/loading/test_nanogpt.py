@@ -110,7 +110,7 @@ class TestNanoGPT:
     def test_two_of_them(self, tmp_path):
         save_nano(tmp_path, nano(), bias=True).rename(tmp_path / "best.pt")
         save_nano(tmp_path, nano(), bias=True)
-        refused(tmp_path, r"has no config.json and several checkpoints \(best.pt, ckpt.pt\); name one of them")
+        refused(tmp_path, r"no config.json with its weights, and several checkpoints \(best.pt, ckpt.pt\); name one")
 
 
 class TestMinGPT:

@@ -12,7 +12,7 @@ from as_users_call import unchecked
 from refusals import change_config, refused
 from safetensors.torch import load_file, save_file
 from tiny_models import random_gpt2, random_model
-from transformers import GPTNeoConfig
+from transformers import CodeGenConfig
 
 from interp.errors import LoadError
 from interp.model.loading import load_model
@@ -49,9 +49,7 @@ class TestWhere:
         refused(gpt2, "no config.json here; expected it, model.safetensors and .*; got .*'model.safetensors'")
 
     def test_a_file(self, gpt2):
-        expected = (
-            r"expected a folder with config.json and weights, .* \(.pt\), or llama2.c's \(.bin\), got another file"
-        )
+        expected = r"expected a folder with config.json and weights, .* \(.bin\), or a .gguf file, got another file"
         refused(gpt2 / "config.json", expected)
         refused(gpt2 / "model.safetensors", "got another file; give its folder")
         torch.save({}, gpt2 / "pytorch_model.bin")
@@ -100,7 +98,7 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("fields", "message"),
         [
-            ({"model_type": "leave out"}, "its config.json names no model_type; expected one of gpt2, openai-gpt"),
+            ({"model_type": "leave out"}, "its config.json names no model_type, so nobody"),
             ({"model_type": ["gpt2"]}, "architecture .'gpt2'. is not known here"),
             ({"model_type": "llama"}, "the config has no field 'num_hidden_layers', which Llama needs"),
             ({"n_embd": 13}, "n_embd=13 is not a multiple of n_head=3"),
@@ -123,8 +121,8 @@ class TestConfig:
 
     def test_a_module_of_another_architecture(self):
         module = torch.nn.Linear(2, 2)
-        module.config = GPTNeoConfig()
-        refused(module, "Linear: architecture 'gpt_neo' is not known here; the nearest that is, is 'gpt_neox'")
+        module.config = CodeGenConfig()
+        refused(module, "Linear: architecture 'codegen' is not known here; interp model families lists those that are")
 
     @pytest.mark.parametrize(
         ("content", "message"),

@@ -301,15 +301,6 @@ class TestAdapters:
 
 
 class TestOtherFormats:
-    ADVICE = r"a GGUF file, .*give load_model what AutoModelForCausalLM.from_pretrained\('.*', gguf_file='tiny.gguf'\)"
-
-    def test_gguf(self, tmp_path):
-        (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
-        for source in (tmp_path, tmp_path / "tiny.gguf"):
-            refused(source, f"tiny.gguf: {self.ADVICE}")
-        random_gpt2().config.save_pretrained(tmp_path)
-        refused(tmp_path, f"tiny.gguf: {self.ADVICE}")
-
     def test_weights_of_another_library_are_named(self, tmp_path):
         random_gpt2().config.save_pretrained(tmp_path)
         (tmp_path / "tf_model.h5").touch()

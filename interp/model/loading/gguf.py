@@ -1,0 +1,162 @@
+"""GGUF, llama.cpp's format: a model's sizes, its tokenizer and its weights, mostly quantised, in one file.
+
+1. The package ``gguf`` reads the table of contents. What is damaged, in parts, quantised in an unknown way, or turned
+   by positions that ``transformers`` leaves out, is refused before a weight is read.
+2. ``transformers`` makes the config and the tokenizer of it. The family is then one of ``huggingface.py``.
+3. ``transformers`` dequantises the weights, once, in the dtype that was asked for. Its module is read as one that was
+   given, and freed. It must hold as many numbers as the file: what it has no place for, it would pass over.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
+
+from interp.errors import LoadError
+from interp.model.loading.huggingface import family_of
+from interp.model.loading.tensors import GGUF, UNQUANTISED, Checkpoint, State
+
+_UNKNOWN_TYPE = re.compile(r"(\d+)\)? is not a valid GGMLQuantizationType")
+_SCALED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+
+
+def gguf_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None, dtype: torch.dtype) -> Checkpoint:
+    """The checkpoint in `path`, with the file's own tokenizer unless another is given; weights are not read yet."""
+    contents = _contents(path)
+    architecture = _value(contents, "general.architecture")
+    with _alone(path) as place:
+        try:
+            config = AutoConfig.from_pretrained(**place)
+        except Exception as error:  # whatever transformers raises of metadata that it does not expect
+            raise LoadError(
+                f"{path}: transformers cannot read a GGUF file of architecture {architecture!r} ({error}); {_BEFORE}"
+            ) from error
+        fields = config.to_dict()
+        _require_plain_positions(contents, str(architecture), fields, path)
+        if tokenizer is None and "tokenizer.ggml.tokens" in contents.fields:
+            tokenizer = _tokenizer(place, path)
+    read = partial(_weights, path, config, dtype, sum(each.n_elements for each in contents.tensors))
+    return family_of(fields, str(path)).checkpoint(fields, read, str(path), tokenizer)
+
+
+_BEFORE = f"{UNQUANTISED}: its folder, or its name on the hub"
+
+
+def require_gguf(path: Path) -> Any:
+    """The package ``gguf``, which reads `path`; where it is missing, say how it is installed."""
+    try:
+        import gguf
+    except ImportError as error:
+        raise LoadError(f"{path}: a GGUF file is read by the package gguf; pip install 'interp[gguf]'") from error
+    return gguf
+
+
+def _contents(path: Path) -> Any:
+    """The table of contents, of a whole file whose tensors can be dequantised."""
+    gguf = require_gguf(path)
+    try:
+        contents = gguf.GGUFReader(path)
+    except Exception as error:  # on a damaged file, whatever its bytes lead to
+        if unknown := _UNKNOWN_TYPE.search(str(error)):
+            raise LoadError(
+                f"{path}: a tensor is quantised in a way (type {unknown[1]}) that gguf {version('gguf')} does not "
+                f"know; update gguf, or {_BEFORE}"
+            ) from error
+        raise LoadError(
+            f"{path}: expected a whole GGUF file, got {path.stat().st_size:,} bytes that cannot be read ({error}); "
+            "fetch it again"
+        ) from error
+    if (parts := _value(contents, "split.count") or 1) > 1:
+        raise LoadError(f"{path}: one of {parts} parts; join them with llama-gguf-split --merge, and give the whole")
+    for tensor in {each.tensor_type: each for each in contents.tensors}.values():
+        try:
+            gguf.dequantize(tensor.data.reshape(-1)[: gguf.GGML_QUANT_SIZES[tensor.tensor_type][1]], tensor.tensor_type)
+        except Exception as error:
+            raise LoadError(
+                f"{path}: tensor {tensor.name!r} is quantised as {tensor.tensor_type.name}, which gguf "
+                f"{version('gguf')} cannot undo ({error}); {_BEFORE}"
+            ) from error
+    return contents
+
+
+def _value(contents: Any, key: str) -> Any:
+    """A value of the metadata; None where there is none."""
+    field = contents.get_field(key)
+    return None if field is None else field.contents()
+
+
+def _require_plain_positions(contents: Any, architecture: str, fields: dict[str, Any], path: Path) -> None:
+    """Refuse scaled rotary positions that ``transformers`` leaves out of the config; it would compute without them."""
+    scaling = _value(contents, f"{architecture}.rope.scaling.type")
+    held = next((each.name for each in contents.tensors if each.name in _SCALED), None)
+    kind = (fields.get("rope_parameters") or {}).get("rope_type", "default")
+    if kind == "default" and (held or scaling not in (None, "none")):
+        what = f"tensor {held!r}" if held else f"rope.scaling.type {scaling!r}"
+        raise LoadError(
+            f"{path}: its rotary positions are scaled ({what}), which transformers does not read from a GGUF file; "
+            f"{_BEFORE}"
+        )
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[dict[str, Any]]:
+    """Where ``transformers`` finds the file and nothing beside it, since it prefers another model's files there."""
+    with TemporaryDirectory() as folder:
+        name = f"model{GGUF}"
+        (Path(folder) / name).symlink_to(path.absolute())
+        yield {"pretrained_model_name_or_path": folder, "gguf_file": name}
+
+
+def _tokenizer(place: dict[str, Any], path: Path) -> PreTrainedTokenizerBase:
+    try:
+        tokenizer = cast(PreTrainedTokenizerBase, AutoTokenizer.from_pretrained(**place))
+        tokenizer.decode(tokenizer.encode("", add_special_tokens=False))  # some settings are looked at only then
+    except Exception as error:  # tokenizers raises bare Exceptions
+        raise LoadError(
+            f"{path}: transformers cannot make a tokenizer of the file's ({error}); give load_model(..., tokenizer=...)"
+        ) from error
+    tokenizer.name_or_path = str(path)
+    return tokenizer
+
+
+def _weights(path: Path, config: Any, dtype: torch.dtype, numbers: int) -> State:
+    """The weights in this dtype, under Hugging Face's names; of float64 in float32, in which they are dequantised."""
+    from transformers import AutoModelForCausalLM  # whose import takes seconds
+
+    kept = torch.float32 if dtype == torch.float64 else dtype
+    with _alone(path) as place:
+        try:
+            how: Any = {**place, "config": config, "dtype": kept, "output_loading_info": True}
+            loaded: Any = AutoModelForCausalLM.from_pretrained(**how)
+        except Exception as error:
+            raise LoadError(f"{path}: transformers cannot read these weights ({error}); {_BEFORE}") from error
+    module, told = loaded
+    if told["missing_keys"]:
+        missing = min(told["missing_keys"])
+        raise LoadError(f"{path}: nothing is stored for tensor {missing!r}; fetch it again, or {_BEFORE}")
+    _require_all(module, numbers, path)
+    return {name: tensor.detach() for name, tensor in module.state_dict().items()}
+
+
+def _require_all(module: nn.Module, numbers: int, path: Path) -> None:
+    """Refuse a module that does not hold all that the file has, or holds it in a dtype that is too narrow."""
+    held = sum(each.numel() for each in module.parameters())
+    if held != numbers:
+        raise LoadError(
+            f"{path}: the file has {numbers:,} numbers and transformers' {type(module).__name__} {held:,}, so it would "
+            f"pass some over, such as a bias; {_BEFORE}"
+        )
+    for name, each in module.named_parameters():
+        if each.dtype == torch.float16 and not each.isfinite().all():
+            raise LoadError(
+                f"{path}: tensor {name!r} holds NaN, or values beyond {torch.finfo(each.dtype).max:g}, the largest "
+                "number of float16; take bfloat16 or a wider dtype"
+            )
