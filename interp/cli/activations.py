@@ -69,7 +69,7 @@ def collect(of: Collected, work: Annotated[Work, Fields(without=("out", "runs", 
     check_place(folder)
     if (of.data is None) == (of.task is None):
         raise InputError(f"expected either --data or --task, got {'neither' if of.data is None else 'both'}")
-    of_tasks: dict[str, object] = {"--n": of.n, **{each: True for each in of.again() if each.startswith("--")}}
+    of_tasks: dict[str, object] = {"--n": of.n, **dict.fromkeys(of.typed, True)}
     of_data: dict[str, object] = {"--feature": of.feature, "--context": of.context}
     beside, others = ("--task", of_data) if of.data is None else ("--data", of_tasks)
     for name, value in others.items():
@@ -84,7 +84,7 @@ def collect(of: Collected, work: Annotated[Work, Fields(without=("out", "runs", 
     layers = range(n_layers) if of.layers is None else numbers_below(n_layers, "layers", of.layers)
     sites = _sites(names, layers)
     if corpus is None:
-        source = _of_task(loaded, str(of.task), n=of.n, seed=of.seed, **of.chosen())
+        source = _of_task(loaded, str(of.task), n=of.n, seed=of.seed, **of.how)
     else:
         source = _of_corpus(loaded, corpus, features, of.context or "document", of.max_window)
     store = _collected(loaded, source, sites, folder, pooling=of.pooling, executor=who)

@@ -58,7 +58,7 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
 
     names = list(dict.fromkeys(on.task or TASKS))
     loaded = work.load()
-    how: Any = {"n": asked.n, "seed": asked.seed, **on.chosen()}
+    how: Any = {"n": asked.n, "seed": asked.seed, **on.how}
     tasks, left_out = load_tasks(names, loaded, **how)
     if not asked.anyway:
         tasks, undecidable = _with_clusters(tasks)
@@ -88,7 +88,7 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
         return {**found, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
 
     endless = [each.name for each in tasks if is_generated(each.name)]
-    again = on.again() + ["--choose"] * on.choose + asked_again(asked)
+    again = on.typed + ["--choose"] * on.choose + asked_again(asked)
     hint = partial(after_heads, report, work.model, endless, again)
     work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
@@ -122,7 +122,7 @@ def head(
     loaded = work.load()
     which = as_head(loaded, name)
     names = list(dict.fromkeys(on.task or TASKS))
-    tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, **on.chosen())
+    tasks, left_out = load_tasks(names, loaded, n=asked.n, seed=asked.seed, **on.how)
     with measuring("head") as progress:
         found = head_card.head_card(loaded, which, tasks, options=replace(asked, n=None), progress=progress, run=run)
     card = with_left_out(found, left_out)

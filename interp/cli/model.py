@@ -199,7 +199,7 @@ def plan(
     else:
         able = str(preset).startswith("gpt2")
     again = ["--dtype", work.dtype, *(["--n", str(of.n)] if of.n is not None else [])]
-    again += of.again()
+    again += of.typed
     hint = after_plan(preset, model, of.task, asked=again) if able else after_looking(model, model is None)
     say_next(hint)
 
@@ -235,7 +235,7 @@ def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfi
 def _prompts(of: Planned, config: Any, tokenizer: Any) -> tuple[int, int]:
     """How many prompts there are, and how many tokens the longest has."""
     if of.task is None:
-        for option in ["--n"] * (of.n is not None) + of.again()[:1]:
+        for option in ["--n"] * (of.n is not None) + of.typed:
             raise InputError(f"{option}: expected --task beside it, whose units it is of; add that, or give --prompts")
         return of.prompts or 16, of.tokens or 20
     if of.prompts is not None or of.tokens is not None:
@@ -247,7 +247,7 @@ def _prompts(of: Planned, config: Any, tokenizer: Any) -> tuple[int, int]:
         )
     from interp.tasks.catalogue import load_task
 
-    how: Any = {"n": of.n, **of.chosen()}
+    how: Any = {"n": of.n, **of.how}
     given = load_task(of.task, **how, tokenizer=tokenizer, n_ctx=config.n_ctx)
     rows = [(each, end) for each in given.examples for end, _ in each.continuations(given.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)

@@ -74,32 +74,30 @@ def require_no_layers(heads: Any, layers: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs:
+class Unequal:
     """How the pairs of a task are chosen.
 
     Attributes:
         unequal_lengths: Keep pairs whose two prompts have different numbers of tokens.
         chat: Put each prompt into the tokenizer's chat template, as the beginning of an instruct model's answer.
-        counterfactual: Which of the counterfactuals is taken that pairs of your own name; None for the pair's own.
     """
 
     unequal_lengths: bool = False
     chat: bool = False
-    counterfactual: str | None = None
 
-    def chosen(self) -> dict[str, Any]:
-        """As ``load_task`` takes it."""
-        names = ("unequal_lengths", "chat", "counterfactual")
-        return {name: getattr(self, name) for name in names}
+    @property
+    def how(self) -> dict[str, Any]:
+        """The same for ``load_task``."""
+        return {"unequal_lengths": self.unequal_lengths, "chat": self.chat}
 
-    def again(self) -> list[str]:
-        """As one types it."""
-        switches = [f"--{name.replace('_', '-')}" for name, given in self.chosen().items() if given is True]
-        return switches + ([] if self.counterfactual is None else ["--counterfactual", self.counterfactual])
+    @property
+    def typed(self) -> list[str]:
+        """What of it was asked for, as one types it."""
+        return [f"--{name.replace('_', '-')}" for name, given in self.how.items() if given]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneTask(Pairs):
+class OneTask(Unequal):
     """What is measured on a task.
 
     Attributes:
@@ -110,7 +108,7 @@ class OneTask(Pairs):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tasks(Pairs):
+class Tasks(Unequal):
     """What is measured on several tasks.
 
     Attributes:
@@ -122,7 +120,7 @@ class Tasks(Pairs):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn(Pairs):
+class Drawn(Unequal):
     """What is drawn of a task.
 
     Attributes:

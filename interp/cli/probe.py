@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from interp.cli.dataclass_options import Fields
 from interp.cli.hints import Next, after_probe
-from interp.cli.options import Pairs, require_no_layers
+from interp.cli.options import Unequal, require_no_layers
 from interp.cli.running import Work, measuring
 from interp.errors import InputError
 from interp.options import ProbeOptions
@@ -22,13 +22,12 @@ _OF_SOURCES = {
     "pooling": ("--task", "--data"),
     "unequal_lengths": ("--task",),
     "chat": ("--task",),
-    "counterfactual": ("--task",),
 }
 """Options that say nothing of other sources."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words(Pairs):
+class Words(Unequal):
     """What is read of which words.
 
     Attributes:
@@ -56,8 +55,7 @@ def probe(
     if len(named) != 1:
         raise InputError(f"expected one of --task, --data and --store, got {' and '.join(named) or 'none'}")
     for name, sources in _OF_SOURCES.items():
-        own = of if name in of.chosen() else asked
-        given = getattr(own, name) != getattr(type(own), name)
+        given = of.how[name] if name in of.how else getattr(asked, name) != getattr(ProbeOptions, name)
         if given and named[0] not in sources:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option}: expected it with {' or '.join(sources)}, got {named[0]}; leave it out")
@@ -77,7 +75,7 @@ def probe(
 
     loaded = work.load()
     if of.task is not None:
-        drawn: Any = {"n": asked.n, "seed": asked.seed, **of.chosen()}
+        drawn: Any = {"n": asked.n, "seed": asked.seed, **of.how}
         words = load_task(of.task, **drawn, tokenizer=loaded.tokenizer, n_ctx=loaded.cfg.n_ctx)
     options = asked if of.task is None else replace(asked, n=None)
     with measuring("probe") as progress:

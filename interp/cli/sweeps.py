@@ -55,7 +55,7 @@ def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: 
 
     loaded = work.load()
     drawn: Any = {"n": asked.n, "seed": asked.seed, "metric": asked.metric}
-    given = as_predicted(on.task, loaded, **drawn, **on.chosen())
+    given = as_predicted(on.task, loaded, **drawn, **on.how)
     with measuring(measure.__name__) as progress:
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)

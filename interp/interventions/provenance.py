@@ -27,9 +27,9 @@ def origin_of(model: Any) -> str:
 
 
 def task_provenance(task: Task) -> dict[str, Any]:
-    """Name and data hash of a task; where they apply, the counterfactual's name, the hash of its file, the template."""
-    in_chat = any(each.example.chat for each in task.examples)
-    more = {"counterfactual": task.counterfactual, "source_hash": task.source_hash, "chat": in_chat}
+    """Name and data hash of a task; where there are any, its counterfactual, Python file's hash and chat template."""
+    more: dict[str, Any] = {"counterfactual": task.counterfactual, "source_hash": task.source_hash}
+    more |= {"chat": any(each.example.chat for each in task.examples)}
     return {"task": task.name, "data_hash": task.hash, **{name: each for name, each in more.items() if each}}
 
 

@@ -52,8 +52,9 @@ REFERENCES = 1_000
 """Pairs that a generated task's replacement values come from: 20 rows or more of each of its layouts, which a
 positional mean averages by themselves."""
 
-_PYTHON = re.compile(r".+\.py:\w+")
-"""What in a Python file makes a task."""
+_OWN = re.compile(r".+(\.jsonl|\.py:\w+)(#.+)?")
+_NAMED = re.compile(r"([a-z]+|.+\.jsonl|.+\.py:\w+)#[^#]+")
+"""Names of tasks, the latter with the counterfactual's."""
 
 _TRIED = 8
 """Pairs that tell whether a tokenizer carries any."""
@@ -138,7 +139,7 @@ def find_source(name: str, task: FileTask, source: str) -> str | Path:
 
 def is_own(name: str) -> bool:
     """Whether a task's name is that of a file of one's own."""
-    return name.endswith(".jsonl") or _PYTHON.fullmatch(name) is not None
+    return _OWN.fullmatch(name) is not None
 
 
 def list_tasks() -> pd.DataFrame:
@@ -168,14 +169,14 @@ def load_task(
     known_words_only: bool = False,
     unequal_lengths: bool = False,
     chat: bool = False,
-    counterfactual: str | None = None,
 ) -> Task:
     """Load a task and encode it for a tokenizer.
 
     Args:
         name: A name of ``list_tasks()``, or a file of your own: ``FILE.jsonl`` or ``FILE.py:NAME``. In place of PATH a
             file, the name of one in the task's folder of ``INTERP_DATA``, or, where the task's reader takes one,
-            ``hub:NAME[:CONFIG[:SPLIT]]``.
+            ``hub:NAME[:CONFIG[:SPLIT]]``. Behind it ``#NAME`` takes the pairs' ``counterfactuals`` of that name; pairs
+            without one are left out.
         tokenizer: A fast tokenizer, usually ``model.tokenizer``; None, as of a model without one, is an error.
         n: Units of a generated task, by default 200. In the place of a pair that the tokenizer cannot carry another is
             drawn; a warning says where fewer can be had. Of a file, `n` items are sampled (by default, or where it has
@@ -191,8 +192,6 @@ def load_task(
             ``encode_task``.
         chat: Whether each prompt stands in the tokenizer's chat template, as the beginning of an instruct model's
             answer (``interp.tasks.chat``).
-        counterfactual: Which of the pairs' named ``counterfactuals`` is taken; pairs without it are left out. None for
-            the pairs' own.
 
     Returns:
         The task, with what had to be left out, or replaced, counted in ``dropped``.
@@ -215,14 +214,15 @@ def load_task(
         check_choice("metric", metric, get_args(Metric))
     kind, _, source = name.partition(":")
     file_task = FILE_TASKS.get(kind) if ":" in name else None
-    own = file_task is None and is_own(name)
-    if file_task is None and not own and name not in _GENERATED:
+    base, _, counterfactual = name.rpartition("#") if _NAMED.fullmatch(name) else (name, "", "")
+    own = file_task is None and is_own(base)
+    if file_task is None and not own and base not in _GENERATED:
         raise TaskError(f"unknown task {name!r}; {_instead(name)}")
-    info = own_info(name) if own else _GENERATED[name][1] if file_task is None else file_task.info
+    info = own_info(base) if own else _GENERATED[base][1] if file_task is None else file_task.info
     sampled: Any = {"n": n, "seed": seed, "known_words_only": known_words_only}
-    encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths}
-    encoded |= {"chat": chat, "counterfactual": counterfactual}
-    request = TaskRequest(name, info, tokenizer, metric or info.metric, **sampled, **encoded)
+    encoded: Any = {"n_ctx": n_ctx, "unequal_lengths": unequal_lengths, "chat": chat}
+    request = TaskRequest(name, info, tokenizer, metric or info.metric, base, **sampled, **encoded)
+    request = replace(request, counterfactual=counterfactual or None)
     single_words = file_task is not None and file_task.single_words
     sentences = info.metric == "sentence_log_probability" and not single_words
     if sentences and request.metric != info.metric:
@@ -238,7 +238,7 @@ def load_task(
     wanted = GENERATED_PAIRS if n is None else n
     if wanted > MOST_PAIRS:
         raise TaskError(f"{name}: expected n to be at most {MOST_PAIRS:,}, got {wanted:,}")
-    return request.draw(_GENERATED[name][0], wanted, split, REFERENCES)
+    return request.draw(_GENERATED[base][0], wanted, split, REFERENCES)
 
 
 def carried_by(

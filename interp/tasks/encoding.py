@@ -320,8 +320,8 @@ class TaskRequest:
     n_ctx: int | None = None
     known_words_only: bool = False
     unequal_lengths: bool = False
-    chat: bool = False
     counterfactual: str | None = None
+    chat: bool = False
 
     def choose(self, items: Sequence[ItemT], sentences: Callable[[ItemT], Iterable[str]]) -> list[ItemT]:
         """The file's items that are asked for, in the file's order."""
@@ -343,14 +343,13 @@ class TaskRequest:
     ) -> Task:
         """Encode the pairs as ``encode_task`` does; errors name only what ``load_task`` can be given."""
         about: Any = {name: getattr(self.info, name) for name in ("description", "query", "feature")}
-        if self.chat:
-            pairs = in_chat(pairs, self.tokenizer)
-            references = None if references is None else in_chat(references, self.tokenizer)
+        chosen = self._against(given := list(pairs))
         others = None if references is None else self._against(list(references))
+        if self.chat:
+            chosen = list(in_chat(chosen, self.tokenizer))
+            others = None if others is None else list(in_chat(others, self.tokenizer))
         about |= {"name": self.name, "metric": self.metric, "references": others}
         about |= {name: getattr(self, name) for name in ("tokenizer", "n_ctx", "unequal_lengths")}
-        given = list(pairs)
-        chosen = self._against(given)
         try:
             task = encode_task(chosen, **about)
         except NotCarriedError as error:
@@ -376,7 +375,8 @@ class TaskRequest:
         encoder = _Encoder(self.tokenizer, metric, self.n_ctx, self.unequal_lengths)
 
         def encode(given: Sequence[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
-            return encoder.units([*in_chat(given, self.tokenizer)] if self.chat else given)
+            chosen = self._against(list(given))
+            return encoder.units([*in_chat(chosen, self.tokenizer)] if self.chat else chosen)
 
         units, replaced = draw_units(pairs, n, encode, seed=self.seed, split=split)
         references, _ = (

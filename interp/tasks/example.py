@@ -234,7 +234,7 @@ class MinimalPair:
         item: The example.
         counterfactual: Its twin, or None where the source has none.
         cluster: The lexical draw, for example the subject's lemma: the unit that the statistics resample.
-        counterfactuals: Others by name, of which ``load_task(counterfactual=NAME)`` or ``against`` takes one in the
+        counterfactuals: Others by name, of which ``load_task("FILE.jsonl#NAME")`` or ``against`` takes one in the
             place of `counterfactual`.
 
     Raises:

@@ -41,16 +41,18 @@ def load_own(request: TaskRequest) -> Task:
         TaskError: The file, or what it holds, cannot be used.
         NotCarriedError: The tokenizer can carry none of its pairs.
     """
-    if request.name.endswith(".jsonl"):
-        return _encoded(request, list(read_pairs(as_path(request.name))))
-    file, _, name = request.name.rpartition(":")
+    if str(request.source).endswith(".jsonl"):
+        return _encoded(request, list(read_pairs(as_path(request.source))))
+    file, _, name = str(request.source).rpartition(":")
     path = as_path(file)
     with _told(request.name, path):
         given, takes_n = _made(_module(path), name, request, path)
         several = given if isinstance(given, Task) else as_list(given)
     source = hashlib.sha256(path.read_bytes()).hexdigest()
     if isinstance(several, Task):
-        asked = {name: getattr(request, name) for name in ("counterfactual", "known_words_only", "unequal_lengths")}
+        asked = {
+            name: getattr(request, name) for name in ("counterfactual", "known_words_only", "unequal_lengths", "chat")
+        }
         for name, value in {"n": None if takes_n else request.n, **asked}.items():
             if value:
                 raise TaskError(

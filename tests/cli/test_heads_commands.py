@@ -19,7 +19,7 @@ from interp.runs.executors import Local, Processes
 
 GENERATED = ["agreement", "coreference", "reflexive", "ioi", "induction"]
 ENCODING = {"n": 7, "seed": 3, "tokenizer": "tokenizer", "n_ctx": 64, "metric": None}
-ENCODING |= {"unequal_lengths": False, "chat": False, "counterfactual": None}
+ENCODING |= {"unequal_lengths": False, "chat": False}
 
 
 def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):

@@ -166,16 +166,16 @@ class TestLoaded:
 
     def test_of_several_counterfactuals_one_is_chosen_and_the_result_says_which(self, tmp_path, tokenizer):
         path = written(tmp_path / "pairs.jsonl", {**KEYS, "counterfactuals": {"door": "Some door"}}, BOOKS)
-        task = loaded(path, tokenizer, counterfactual="door")
+        task = loaded(f"{path}#door", tokenizer)
         assert [unit.counterfactual.example.prompt for unit in task.units] == ["Some door"]
         assert (task.counterfactual, dict(task.dropped)) == ("door", {"no counterfactual door": 1})
         result = interp.patch(interp.load_model(), task)
         assert result.provenance["counterfactual"] == "door"
         assert loaded(path, tokenizer).units[0].counterfactual.example.prompt == "Some key"
         with pytest.raises(TaskError, match=r"no pair has a counterfactual called 'dor'; .*door"):
-            loaded(path, tokenizer, counterfactual="dor")
+            loaded(f"{path}#dor", tokenizer)
         with pytest.raises(TaskError, match="no pair has a counterfactual called 'x'; they have none with names"):
-            loaded(written(tmp_path / "plain.jsonl", KEYS), tokenizer, counterfactual="x")
+            loaded(f"{written(tmp_path / 'plain.jsonl', KEYS)}#x", tokenizer)
 
     def test_of_nothing_that_is_left_the_requirement_and_the_tokens_are_told(self, tmp_path, tokenizer):
         path = written(tmp_path / "pairs.jsonl", {**KEYS, "counterfactual": "Some walrus"})

@@ -108,11 +108,11 @@ def test_a_counterfactual_is_chosen_by_its_name(folder):
     line = json.loads((folder / "near.jsonl").read_text().splitlines()[0])
     line["counterfactuals"] = {"door": {"prompt": "Some door near the guests"}}
     (folder / "near.jsonl").write_text(json.dumps(line))
-    command = ("patch", "--task", "near.jsonl", "--json", "--runs", folder / "runs")
-    assert interp(*command, "--counterfactual", "door", "--out", folder / "door", cwd=folder).exit_code == 0
+    command = ("patch", "--json", "--runs", folder / "runs", "--task")
+    assert interp(*command, "near.jsonl#door", "--out", folder / "door", cwd=folder).exit_code == 0
     page = (folder / "door" / "report.html").read_text()
     assert re.search(r"<dt[^>]*>Counterfactual</dt>\s*<dd[^>]*>door</dd>", page)
-    refused = interp(*command, "--counterfactual", "dor", cwd=folder)
+    refused = interp(*command, "near.jsonl#dor", cwd=folder)
     assert refused.exit_code == 2
     assert "no pair has a counterfactual called 'dor'; did you mean 'door'?" in json.loads(refused.stdout)["error"]
 
