@@ -333,12 +333,10 @@ class EraseOptions(SweepOptions):
     """What ``erase`` is asked.
 
     Attributes:
-        site: ``z``, head by head; or, layer by layer, ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out`` or
-            ``mlp_out``.
+        site: ``z``, head by head; or by layer: ``resid_pre``, ``resid_mid``, ``resid_post``, ``attn_out``, ``mlp_out``.
         heads: ``(layer, head)`` pairs, at ``z``; None for all heads.
         layers: Layers; None for all.
-        at: Where it is fitted and erased: ``query``, the position that looks back; ``related``, the tokens of the
-            related word; ``all`` positions of the prompt.
+        at: Where it is fitted and erased: at the ``query``, which looks back; the ``related`` word; or ``all`` tokens.
         methods: What is done, each by itself: ``leace``, ``random`` directions, ``inlp``, the ``mean``, or ``steer``.
         draws: How many random subspaces the effects of ``random`` are averaged over.
         strength: How many differences of the classes' means ``steer`` adds.
@@ -363,8 +361,7 @@ class HeadsOptions(Options):
         n: Units to draw of each task that is given by its name; None for the task's own number: a file is used whole.
         seed: Seed of every random draw.
         draws: How many resamples an effect is averaged over.
-        alpha: The chance of any false claim over all heads and tasks, for each kind of evidence: that something is
-            above its minimum, and that something is below it.
+        alpha: The chance of any false claim, above the minimum or below it, over heads and tasks, by kind of evidence.
         min_attention: The smallest excess attention that counts, as a share of all attention.
         min_effect: The smallest effect that counts, as a share of the base run's mean metric.
         min_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.

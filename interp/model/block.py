@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from interp.model.attention import Attention, HeadInput, KeyInput, LayerCache
 from interp.model.config import TransformerConfig
+from interp.model.experts import Experts
 from interp.model.hooks import HookPoint
-from interp.model.layers import MLP, Experts, NoNorm, Rows, make_norm
+from interp.model.layers import MLP, NoNorm, Rows, make_norm
 from interp.model.positions import Places
 from interp.shapes import HeadVectors, Residual
 
