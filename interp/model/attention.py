@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from interp.errors import InputError
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import add_bias, make_qk_norm, soft_cap
+from interp.model.layers import Rows, add_bias, make_qk_norm, soft_cap
 from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_rotary
 from interp.shapes import HeadVectors, PaddingMask, Residual
 
@@ -236,6 +236,6 @@ class Attention(nn.Module):
             return self.hook_result(torch.einsum("bphd,hdm->bphm", z, self.W_O)).sum(-2) + self.b_O
         return self.written(z)
 
-    def written(self, z: HeadVectors) -> Residual:
+    def written(self, z: Float[Tensor, "*rows head d_head"]) -> Rows:
         """What the heads write together of `z`."""
         return z.flatten(-2) @ self.W_O.flatten(0, 1) + self.b_O

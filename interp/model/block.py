@@ -22,7 +22,7 @@ from interp.model.experts import Experts
 from interp.model.hooks import HookPoint
 from interp.model.layers import MLP, NoNorm, Rows, make_norm
 from interp.model.positions import Places
-from interp.shapes import HeadVectors, Residual
+from interp.shapes import Residual
 
 
 class Block(nn.Module):
@@ -86,9 +86,7 @@ class Block(nn.Module):
         )
         return q, k, v
 
-    def added_to_the_stream(
-        self, z: HeadVectors, change: Float[Tensor, "batch pos d_model"]
-    ) -> Float[Tensor, "batch pos d_model"]:
+    def added_to_the_stream(self, z: Float[Tensor, "*rows head d_head"], change: Rows) -> Rows:
         """What the stream gets more where the heads together write `change` on top of what they write of `z`."""
         if isinstance(self.ln1_post, NoNorm):
             return change
