@@ -315,7 +315,7 @@ def _rotary_contradictions(config: TransformerConfig) -> Iterator[str]:
         )
     pairs, given = (d_head if turned is None else turned) // 2, config.rotary_frequencies
     if given is not None and len(given) != pairs:
-        yield f"rotary_frequencies: expected one for each of the {pairs} pairs that turn, got {len(given)}"
+        yield f"rotary_frequencies: expected one for each of the {shown(pairs)} pairs that turn, got {len(given)}"
 
 
 def _layer_contradictions(config: TransformerConfig) -> Iterator[str]:
@@ -326,15 +326,15 @@ def _layer_contradictions(config: TransformerConfig) -> Iterator[str]:
     if config.window is not None and not config.causal:
         yield "window: counts the positions before a query; expected causal=True"
     if any(layer >= config.n_layers for layer in config.local_layers or ()):
-        yield f"local_layers: expected layers below n_layers={config.n_layers}, got {shown(config.local_layers)}"
+        yield f"local_layers: expected layers below n_layers={shown(config.n_layers)}, got {shown(config.local_layers)}"
     if config.score_scale is not None and config.scores != "scaled_dot":
         yield f"score_scale: is that of scores='scaled_dot', but scores is {config.scores!r}"
     if config.act_fn == "swiglu_oai" and not config.gated:
         yield "act_fn: 'swiglu_oai' is of two factors; expected gated=True"
     if config.n_experts and not (config.gated and config.d_mlp and 1 <= config.n_active_experts <= config.n_experts):
         yield (
-            f"n_experts: expected gated MLPs (gated=True, d_mlp above 0) of which 1 to {config.n_experts} are active, "
-            f"got gated={config.gated}, d_mlp={config.d_mlp}, n_active_experts={config.n_active_experts}"
+            f"n_experts: expected gated MLPs (gated=True, d_mlp above 0), 1 to {shown(config.n_experts)} of them active, "
+            f"got gated={config.gated}, d_mlp={shown(config.d_mlp)}, n_active_experts={shown(config.n_active_experts)}"
         )
     if config.n_active_experts and not config.n_experts:
         yield "n_active_experts: speaks of experts, but n_experts is 0"

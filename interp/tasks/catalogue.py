@@ -256,6 +256,7 @@ def carried_by(
         are no units, by the reason).
 
     Examples:
+        >>> from interp.tasks.catalogue import carried_by
         >>> carried_by(interp.load_model().tokenizer, n=4)["units"].tolist()[:5]
         [4, 4, 4, 4, 4]
     """

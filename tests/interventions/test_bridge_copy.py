@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from bridges import booted
-from foreign_models import GROUPED, random_foreign
+from foreign_models import random_foreign
 from random_tasks import change, random_task
 from tiny_models import random_model
 
@@ -242,8 +242,10 @@ class TestOtherReasons:
         bridge = booted("llama", tmp_path, dtype=torch.float64)
         assert is_plain(bridge, "expected at most 1e-09")
 
-    def test_a_prompt_longer_than_the_window(self, tmp_path):
-        bridge = booted(random_foreign("mistral", sliding_window=5, **GROUPED), tmp_path)
+    def test_a_prompt_longer_than_positions_are_read_for(self, tmp_path):
+        stretched = {"rope_type": "longrope", "short_factor": [1.0, 1.5], "long_factor": [2.0, 4.0], "rope_theta": 20.0}
+        context = {"original_max_position_embeddings": 5, "rope_parameters": stretched}
+        bridge = booted(random_foreign("phi3", dtype=torch.float32, **context), tmp_path)
         assert is_plain(bridge, "a prompt has 6 tokens, and the context of our copy is 5")
         assert by_the_engine(bridge, task=random_task(3, lengths=(5, 5, 4)))
 

@@ -125,7 +125,7 @@ def test_what_the_engine_does_not_know_runs_plainly(tmp_path, kind):
     bridge = booted("codegen", tmp_path)
     found = ablate(bridge, TASK, replacement=kind)
     assert found.provenance["engine"] == "plain"
-    reason = "GPTNeoForCausalLM: architecture 'gpt_neo' is not known here"
+    reason = "CodeGenForCausalLM: architecture 'codegen' is not known here"
     assert found.provenance["why_plain"] == reason
     assert found.provenance["model"] == f"bridge:{tmp_path}"
     assert (found.examples["status"] == "changed").all()

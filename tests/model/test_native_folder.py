@@ -129,7 +129,7 @@ def test_a_newer_format_is_refused(tmp_path):
     [
         ({"n_layer": 3}, "unknown field 'n_layer'; did you mean 'n_layers'"),
         ({"n_heads": 0}, "n_heads: expected a whole number of at least 1, got 0"),
-        ({"act_fn": "swish"}, "act_fn: expected one of gelu_new, gelu, relu, silu, got 'swish'"),
+        ({"act_fn": "swish"}, "act_fn: expected one of gelu_new, gelu, relu, silu, swiglu_oai, got 'swish'"),
     ],
 )
 def test_a_config_that_describes_no_model_is_refused(tmp_path, change, message):

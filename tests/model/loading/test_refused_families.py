@@ -70,7 +70,7 @@ ASKS_FOR_MORE = {
     "qwen3_moe": [
         ({"mlp_only_layers": [0]}, r"mlp_only_layers=\[0\] is not supported, expected \[\]"),
         ({"decoder_sparse_step": 2}, "decoder_sparse_step=2 is not supported, expected 1"),
-        ({"num_experts_per_tok": 5}, "num_experts: expected gated MLPs .* of which 1 to 4 are active"),
+        ({"num_experts_per_tok": 5}, "num_experts: expected gated MLPs .* 1 to 4 of them active"),
     ],
     "mixtral": [({"num_local_experts": 0}, "n_experts|num_local_experts")],
     "gpt_oss": [
