@@ -333,7 +333,7 @@ def _layer_contradictions(config: TransformerConfig) -> Iterator[str]:
         yield "act_fn: 'swiglu_oai' is of two factors; expected gated=True"
     if config.n_experts and not (config.gated and config.d_mlp and 1 <= config.n_active_experts <= config.n_experts):
         yield (
-            f"n_experts: expected gated MLPs (gated=True, d_mlp above 0), 1 to {shown(config.n_experts)} of them active, "
+            f"n_experts: expected gated MLPs (gated, d_mlp above 0), 1 to {shown(config.n_experts)} of them active; "
             f"got gated={config.gated}, d_mlp={shown(config.d_mlp)}, n_active_experts={shown(config.n_active_experts)}"
         )
     if config.n_active_experts and not config.n_experts:
