@@ -127,14 +127,21 @@ def name_of(choice):
 
 VARIANTS = {name_of(choice): fields_of(choice) for choice in covering()}
 WITH_EVERY_VALUE = 10
-every_value = pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param(fields, id=name, marks=[pytest.mark.slow] * (number >= WITH_EVERY_VALUE))
-        for number, (name, fields) in enumerate(VARIANTS.items())
-    ],
-)
-"""Each of the variants; all but the first, which hold every value but not every pair of them, are slow."""
+
+
+def each_variant(n_fast):
+    """Each of the variants; all but the first `n_fast` are slow."""
+    return pytest.mark.parametrize(
+        "fields",
+        [
+            pytest.param(fields, id=name, marks=[pytest.mark.slow] * (number >= n_fast))
+            for number, (name, fields) in enumerate(VARIANTS.items())
+        ],
+    )
+
+
+every_value = each_variant(WITH_EVERY_VALUE)
+"""The fast ones hold every value, but not every pair of them."""
 ADDITIVE = {name: fields for name, fields in VARIANTS.items() if fields.get("norm_position", "pre") != "post"}
 
 

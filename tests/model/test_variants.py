@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 from tiny_models import random_model, random_tokens, relative_error
-from variants import ADDITIVE, AXES, SIZES, VARIANTS, WITH_EVERY_VALUE, covering, fields_of, is_a_model
+from variants import ADDITIVE, AXES, SIZES, WITH_EVERY_VALUE, covering, each_variant, fields_of, is_a_model
 
 from interp.errors import ConfigError, InputError
 from interp.model.attention import KeyValueCache
@@ -17,7 +17,7 @@ from interp.model.training import TrainingConfig, train
 from interp.model.transformer import HookedTransformer
 from interp.residual.stream import direct_logit_attribution, residual_stream
 
-every_variant = pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
+every_variant = each_variant(30)
 
 
 @pytest.fixture(autouse=True)
