@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from random_tasks import WRITTEN, assert_equal, change, differences, every_replacement, random_task
 from tiny_models import random_model
-from variants import VARIANTS, every_value, sites_of
+from variants import VARIANTS, each_variant, every_value, sites_of
 
 from interp.errors import InputError
 from interp.interventions.reference_set import make_replacement
@@ -282,7 +282,7 @@ def test_the_shape_of_gpt2_small(device):
 
 
 METRICS = ("logit_difference", "probability", "kl_divergence")
-every_variant = pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
+every_variant = each_variant(40)
 
 
 def numbered(fields):
