@@ -82,7 +82,13 @@ class MetricFunction:
                 f"run: metric {self.name} takes {', '.join(names)} from the function around it, which no hash of its "
                 "source can tell; write it at the top of a module, or measure without run"
             )
-        return f"{self.name} {self.source_hash}"
+        if self.function.__name__ == "<lambda>":
+            raise InputError(
+                f"run: metric {self.name} has no name, and its source is the whole line, which may hold several; "
+                "write it with def, or measure without run"
+            )
+        defaults = (self.function.__defaults__, self.function.__kwdefaults__)
+        return f"{self.name} {self.source_hash}{'' if defaults == (None, None) else f' {defaults!r}'}"
 
     def score(self, last: Logits, examples: Sequence[EncodedExample]) -> Float[Tensor, " batch"]:
         """Its number for each row."""

@@ -3,7 +3,8 @@
 Of ablating a head, ``z -> z'``, with ``d = (z' - z) W_O`` at the position that predicts:
 
 1. **direct** effect: the change of the logit difference when ``d`` alone is added to the last residual stream, and the
-   last LayerNorm keeps its scale (the change of the head's direct logit attribution).
+   last LayerNorm keeps its scale (the change of the head's direct logit attribution; where the model caps logits,
+   through the cap).
 2. **total** effect: the change when the head is ablated and everything after it runs anew.
 3. **self-repair** = total - direct: above 0 where later parts make up for an ablation that costs. It is the sum of what
    the **last LayerNorm** does by taking another scale, and of what **later heads and MLPs** do by reading another
@@ -13,14 +14,14 @@ Rushing & Nanda (2024), "Explorations of self-repair in language models" (the fr
 McGrath et al. (2023), "The Hydra effect: emergent self-repair in language model computations".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.claims.bootstrap import cluster_bootstrap
@@ -59,11 +60,11 @@ def direct_effects(
     last = Site("resid_post", model.config.n_layers - 1)
     sites, rows = [*sites_of(heads), last], task_rows("logit_difference", task.units)
     names = [site.hook_name for site in sites]
-    blocks, columns, parts = list(model.blocks), model.W_U.detach().T, []
+    blocks, parts = list(model.blocks), []
     for batch in batches(model, rows, size=rows_in_one_run(model, rows, sites, memory_budget)):
         kept = read(model, batch.tokens, names)
         answers, stream = Answers.of("logit_difference", batch), kept[last.hook_name][:, batch.deciding].double()
-        direction = (columns[answers.right].double() - columns[answers.wrong].double()).squeeze(1)
+        difference = _difference(model, torch.cat([answers.right, answers.wrong], dim=1))
         for each in heads:
             (part,) = each.parts
             layer, (head,) = part.site.layer or 0, part.heads or ()
@@ -72,7 +73,7 @@ def direct_effects(
                 (new - z[:, head]) @ block.attn.W_O[head] for new in _values(replacement, part.site, head, batch)
             )
             added = (block.added_to_the_stream(z, change) for change in written)
-            frozen, anew = _changes(model.ln_final, stream, direction, added)
+            frozen, anew = _changes(model.ln_final, stream, difference, added)
             labels = {"layer": layer, "head": head, "example": batch.examples}
             parts.append(pd.DataFrame({**labels, "direct": frozen, "direct_renormalised": anew}))
     return pd.concat(parts, ignore_index=True)
@@ -86,23 +87,36 @@ def _values(replacement: Replacement, site: Site, head: int, batch: Batch) -> It
         yield values[:, at, head if values.shape[2] > 1 else 0]
 
 
+def _difference(
+    model: HookedTransformer, ids: Int[Tensor, "batch 2"]
+) -> Callable[[Float[Tensor, "batch d_model"]], Float[Tensor, " batch"]]:
+    """Of a normalised stream, the first token's logit less the second's, capped where the model caps logits."""
+    columns, biases = model.W_U.detach().T[ids].double(), model.b_U.detach()[ids].double()
+
+    def of(normalised: Float[Tensor, "batch d_model"]) -> Float[Tensor, " batch"]:
+        right, wrong = model.unembed.capped(torch.einsum("bd,bad->ba", normalised, columns) + biases).unbind(1)
+        return right - wrong
+
+    return of
+
+
 @torch.inference_mode()
 def _changes(
     norm: Any,
     stream: Float[Tensor, "batch d_model"],
-    direction: Float[Tensor, "batch d_model"],
+    difference: Callable[[Float[Tensor, "batch d_model"]], Float[Tensor, " batch"]],
     added: Iterator[Float[Tensor, "batch d_model"]],
 ) -> tuple[Float[np.ndarray, " batch"], Float[np.ndarray, " batch"]]:
     """How the logit difference changes by what is added to the last `stream`: the scale frozen, and anew.
 
     Averaged over what is `added`, in 64-bit floats: the effects are small differences of large sums.
     """
-    scale = norm.scale(stream)
-    base, frozen, anew = (norm.share(stream, scale) * direction).sum(-1), [], []
+    scale, frozen, anew = norm.scale(stream), [], []
+    base = difference(norm.share(stream, scale) + norm.b)
     for each in added:
         moved = stream + each.double()
-        frozen.append((norm.share(moved, scale) * direction).sum(-1) - base)
-        anew.append((norm.share(moved, norm.scale(moved)) * direction).sum(-1) - base)
+        frozen.append(difference(norm.share(moved, scale) + norm.b) - base)
+        anew.append(difference(norm.share(moved, norm.scale(moved)) + norm.b) - base)
     return as_numbers(torch.stack(frozen).mean(0)), as_numbers(torch.stack(anew).mean(0))
 
 

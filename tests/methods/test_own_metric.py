@@ -10,6 +10,7 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import InputError
+from interp.interventions.metrics import MetricFunction
 from interp.methods.attribution import attribute
 from interp.methods.head_sets import greedy
 from interp.methods.replacements_compared import compare_replacements
@@ -91,10 +92,25 @@ def test_what_no_hash_can_tell_is_refused_where_it_would_be_kept(tmp_path):
         interp.ablate(MODEL, random_task(3), replacement="zero", metric=around, run=tmp_path)
 
 
+def test_what_the_source_does_not_say_is_refused_or_asked_too(tmp_path):
+    def of(default):
+        def chosen(logits, example, token=default):
+            return logits[token]
+
+        return MetricFunction(chosen)
+
+    assert of(3).asked() == of(3).asked() != of(4).asked()
+    with pytest.raises(InputError, match="has no name, and its source is the whole line"):
+        interp.ablate(MODEL, random_task(3), replacement="zero", metric=lambda logits, _: logits[0], run=tmp_path)
+
+
 def test_workers_need_one_that_can_be_imported(tmp_path):
+    def first(logits, example):
+        return logits[0]
+
     run = interp.Run(tmp_path, Processes(2))
-    with pytest.raises(InputError, match=r"workers: expected what can be sent to another process, got .*lambda"):
-        interp.ablate(MODEL, random_task(3), replacement="zero", metric=lambda logits, example: logits[0], run=run)
+    with pytest.raises(InputError, match=r"workers: expected what can be sent to another process, got .*first"):
+        interp.ablate(MODEL, random_task(3), replacement="zero", metric=first, run=run)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from interp.methods.self_repair import self_repair
 from interp.model.config import TransformerConfig
 from interp.model.transformer import HookedTransformer
 from interp.residual.stream import direct_logit_attribution, residual_stream
-from interp.tasks.task import Unit
+from interp.tasks.task import Unit, task_of_units
+from interp.tasks.token_ids import example_of_ids
 
 LARGE = 100.0
 """Of the two dimensions that hold LayerNorm's scale still."""
@@ -192,3 +193,11 @@ def test_interrupted_it_holds_what_is_complete(model):
     assert not part.provenance["complete"]
     assert 0 < part.examples["example"].nunique() < len(task.examples)
     assert part.examples["repair"].notna().all()
+
+
+def test_a_cap_of_logits_is_no_repair():
+    model = random_model(parallel=True, logit_cap=4.0)  # after whose last heads there is nothing
+    units = [Unit(example_of_ids([1, 7 + n, 3, 9], n + 1, n + 20), None, str(n)) for n in range(6)]
+    frame = self_repair(model, task_of_units(units, name="ids", description="Ids."), heads=[(1, 0)], replacement="zero")
+    assert frame.examples["total"].abs().min() > 1e-3
+    assert frame.examples["repair_by_later"].abs().max() < 1e-9

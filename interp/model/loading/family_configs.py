@@ -234,6 +234,8 @@ def neox(config: ForeignConfig) -> TransformerConfig:
 def bloom(config: ForeignConfig) -> TransformerConfig:
     """BLOOM's: ALiBi, and the embedding is normalised."""
     config.require(apply_residual_connection_post_layernorm=False)
+    if config.get("slow_but_exact") and config.get("pretraining_tp", 1) != 1:  # leaves out the bias of attention
+        raise config.refusal("slow_but_exact", True, False)
     longest = config.named({"n_ctx": ("seq_length", 2048)})
     own: dict[str, Any] = {"d_mlp": 4 * _width(config), "act_fn": "gelu_new", "biases": GPT_BIASES, "embed_norm": True}
     return _usual(config, eps="layer_norm_epsilon", positions="alibi", **own, **longest)

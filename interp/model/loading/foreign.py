@@ -156,7 +156,7 @@ class ForeignConfig:
             return self._stretched(name, how, kind), self.filled.rope_parameters.get("partial_rotary_factor")
         if how != "default" or set(parameters) - ROTARY_FIELDS:
             raise self.refusal(name, given, " or ".join(map(repr, ("default", *STRETCHED))) + " as its rope_type")
-        base = parameters.get("rope_theta", self.get(theta, 10_000.0))
+        base = parameters.get("rope_theta", self.get(theta, self.default("default_theta")))
         whole = isinstance(base, int) and abs(base) < LARGEST
         fields = {"positions": "rotary", "rotary_base": float(base) if whole else base}
         return fields, parameters.get("partial_rotary_factor", self.get(part))
@@ -190,7 +190,9 @@ class ForeignConfig:
             raise self.refusal("sliding_window", given, "a whole number of tokens, or null") from None
         if not hasattr(self._theirs, "sliding_window"):
             return {}
-        window, kinds = (getattr(self.filled, name, None) for name in ("sliding_window", "layer_types"))
+        window = self.filled.sliding_window
+        # a class that does not know them keeps them, and its models have the window in every layer
+        kinds = self.filled.layer_types if hasattr(self._theirs, "layer_types") else None
         other = next((each for each in kinds or () if each not in ("full_attention", "sliding_attention")), None)
         if other is not None:
             raise self.refusal("layer_types", kinds, "full_attention or sliding_attention for each layer")

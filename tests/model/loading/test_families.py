@@ -133,6 +133,27 @@ def test_configs_from_before_version_5(tmp_path, family, old, new):
     assert error(model, theirs) < 1e-6
 
 
+ONE_LOCAL = {"sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"]}
+
+
+@pytest.mark.parametrize(
+    ("family", "fields"),
+    [
+        ("mixtral", {"rope_parameters": None}),  # whose own base is a million
+        ("gpt_oss", {"rope_parameters": {"rope_type": "default"}}),
+        ("mixtral", ONE_LOCAL),  # which has a window in every layer, whatever its config says of layers
+        ("phi3", ONE_LOCAL),
+        ("qwen3_moe", {"use_sliding_window": True, **ONE_LOCAL}),
+    ],
+)
+def test_what_a_config_leaves_out_or_says_in_vain_is_what_transformers_makes_of_it(tmp_path, family, fields):
+    theirs = random_foreign(family, **fields)
+    theirs.save_pretrained(tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(written | fields))
+    assert error(load_model(tmp_path, dtype="float64"), theirs) < 1e-6
+
+
 def test_a_bert_that_was_trained_on_two_tasks():
     fields = {"num_hidden_layers": 1, "hidden_size": 12, "num_attention_heads": 2, "intermediate_size": 9}
     theirs = BertForPreTraining(BertConfig(vocab_size=41, max_position_embeddings=16, **fields)).double().eval()

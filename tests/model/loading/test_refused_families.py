@@ -90,7 +90,10 @@ ASKS_FOR_MORE = {
         ({"do_layer_norm_before": False}, "do_layer_norm_before=False is not supported, expected True"),
         ({"word_embed_proj_dim": 6}, "word_embed_proj_dim=6 is not supported, expected 12"),
     ],
-    "bloom": [({"apply_residual_connection_post_layernorm": True}, "post_layernorm=True is not supported")],
+    "bloom": [
+        ({"apply_residual_connection_post_layernorm": True}, "post_layernorm=True is not supported"),
+        ({"slow_but_exact": True, "pretraining_tp": 2}, "slow_but_exact=True is not supported"),
+    ],
     "falcon": [({"alibi": True}, "alibi=True is not supported, expected 'False: its slopes are rounded to bfloat16'")],
     "gpt1": [
         ({"afn": "gelu_new"}, "afn='gelu_new', expected one of gelu, relu, silu, swish"),
