@@ -96,7 +96,8 @@ def center_writing_weights(model: HookedTransformer) -> HookedTransformer:
     if model.config.normalization != "LN" or model.config.embed_norm or model.config.normalises_what_is_written:
         raise InputError(
             f"center_writing_weights: the stream's mean is ignored where all that read it are LayerNorms and none "
-            f"writes to it, got normalization {model.config.normalization!r}, embed_norm {model.config.embed_norm}; "
+            f"writes to it, got normalization {model.config.normalization!r}, embed_norm {model.config.embed_norm}, "
+            f"norm_position {model.config.norm_position!r}; "
             "leave the weights as they are"
         )
     embedded = {"positions": "learned"} if model.config.positions == "sinusoidal" else {}

@@ -5,6 +5,7 @@ mean, how rotary positions are stretched and which layers see a window only.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
@@ -74,7 +75,7 @@ class ForeignConfig:
     def filled(self) -> Any:
         """The config as ``transformers`` reads it, with its defaults."""
         try:
-            return self._theirs.from_dict(dict(self.fields))
+            return self._theirs.from_dict(deepcopy(dict(self.fields)))  # it writes into what it is given
         except Exception as error:  # whatever its classes make of other kinds of values
             raise LoadError(f"{self.source}: transformers does not read this config ({error})") from error
 
@@ -95,7 +96,7 @@ class ForeignConfig:
         """Refuse fields that ask for something else than what is supported; a field that is not there does not."""
         for name, value in supported.items():
             if self.get(name, value) != value:
-                raise self.refusal(name, self.fields[name], value)
+                raise self.refusal(name, self.get(name), value)
 
     def refusal(self, name: str, value: Any, expected: Any) -> LoadError:
         """The error that says that the field `name` asks for what is not supported."""
@@ -153,6 +154,8 @@ class ForeignConfig:
         parameters = given if kind is None else self.filled.rope_parameters[kind]
         how = parameters.get("rope_type", parameters.get("type", "default"))
         if how in STRETCHED:
+            found: Any = self.filled.rope_parameters if kind is None else parameters
+            how = found.get("rope_type", how)  # Phi 3's first configs call LongRoPE "yarn"
             return self._stretched(name, how, kind), self.filled.rope_parameters.get("partial_rotary_factor")
         if how != "default" or set(parameters) - ROTARY_FIELDS:
             raise self.refusal(name, given, " or ".join(map(repr, ("default", *STRETCHED))) + " as its rope_type")
@@ -172,7 +175,7 @@ class ForeignConfig:
             fields = {"positions": "rotary", "rotary_base": float(parameters["rope_theta"])}
             if how == "longrope":
                 fields["n_ctx"] = int(parameters["original_max_position_embeddings"])
-        except LoadError:
+        except LoadError:  # of `filled`
             raise
         except Exception as error:  # whatever it makes of numbers that are missing, or none
             said = f"{type(error).__name__}: {error}"

@@ -110,6 +110,9 @@ def test_a_window_is_what_a_query_sees():
     assert second == [True] * 16
 
 
+LONG = {"short_factor": [1.0, 1.5], "long_factor": [2.0, 4.0]}
+
+
 @pytest.mark.parametrize(
     ("family", "old", "new"),
     [
@@ -119,14 +122,21 @@ def test_a_window_is_what_a_query_sees():
             {"rotary_emb_base": 77, "rotary_pct": 0.5},
             {"rope_theta": 77, "rope_type": "default", "partial_rotary_factor": 0.5},
         ),
+        (
+            "phi3",
+            {"rope_theta": 77.0, "rope_scaling": {"type": "yarn", **LONG}},
+            {"rope_theta": 77.0, "rope_type": "longrope", "original_max_position_embeddings": 12, **LONG},
+        ),
     ],
 )
 def test_configs_from_before_version_5(tmp_path, family, old, new):
-    theirs = random_foreign(family, rope_parameters=new)
+    trained = {"original_max_position_embeddings": 12} if family == "phi3" else {}
+    theirs = random_foreign(family, rope_parameters=new, **trained)
     theirs.save_pretrained(tmp_path)
     fields = json.loads((tmp_path / "config.json").read_text())
-    assert fields.pop("rope_parameters") == new
-    (tmp_path / "config.json").write_text(json.dumps(fields | old | {"rope_scaling": None}))
+    written = fields.pop("rope_parameters")
+    assert {name: written[name] for name in new} == new
+    (tmp_path / "config.json").write_text(json.dumps(fields | {"rope_scaling": None} | old))
     model = load_model(tmp_path, dtype="float64")
     assert model.config == load_model(theirs).config
     assert model.config.rotary_base == 77
