@@ -141,6 +141,7 @@ class Attention(nn.Module):
     b_K: Tensor
     b_V: Tensor
     b_O: Tensor
+    sinks: Tensor | None
 
     def __init__(self, config: TransformerConfig, layer: int = 0):
         super().__init__()
@@ -158,9 +159,7 @@ class Attention(nn.Module):
         self.q_norm, self.k_norm = make_qk_norm(config, queries), make_qk_norm(config, keys)
         self.turn, self.cap = make_rotary(config, layer), config.score_cap
         self.window = config.window if config.is_local(layer) else None
-        if config.sinks:
-            self.sinks = nn.Parameter(torch.zeros(queries))
-        self.has_sinks = config.sinks
+        self.register_parameter("sinks", nn.Parameter(torch.zeros(queries)) if config.sinks else None)
         self.score = make_scores(config)
         self.offsets = make_offsets(config, self.score.scale)
         self.hook_q, self.hook_k, self.hook_v = HookPoint(), HookPoint(), HookPoint()
@@ -188,7 +187,7 @@ class Attention(nn.Module):
     @property
     def fused(self) -> bool:
         """Whether PyTorch's own attention computes what this one does."""
-        return self.score.fused and self.offsets.fused and self.cap is None and not self.has_sinks
+        return self.score.fused and self.offsets.fused and self.cap is None and self.sinks is None
 
     def placed(self, q: HeadVectors, k: KeyVectors, places: Places) -> tuple[HeadVectors, KeyVectors]:
         """Queries and keys as they are compared: normalised where the model does that, and turned to their places."""
@@ -213,7 +212,7 @@ class Attention(nn.Module):
 
     def pattern(self, scores: AttentionScores) -> AttentionScores:
         """The softmax of the scores; with sinks, less their share."""
-        if not self.has_sinks:
+        if self.sinks is None:
             return scores.softmax(-1)
         sinks = self.sinks[:, None, None].expand(len(scores), -1, scores.shape[2], 1)
         return torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]

@@ -24,7 +24,7 @@ def gpt2(config: ForeignConfig) -> TransformerConfig:
     config.require(scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     config.require(is_causal=True)
     longest = next((name for name in CONTEXT if name in config.fields), CONTEXT[0])
-    inner = {} if config.get("n_inner") is None else config.named({"d_mlp": "n_inner"})
+    inner = _neurons(config, "n_inner")
     return _gpt(config, (longest, 1024), config.activation("activation_function", "gelu_new"), **inner)
 
 
@@ -36,7 +36,7 @@ def gpt1(config: ForeignConfig) -> TransformerConfig:
 
 def gptj(config: ForeignConfig) -> TransformerConfig:
     """GPT-J's: rotary positions in a part of each head, one norm for attention and MLP side by side."""
-    inner = {} if config.get("n_inner") is None else config.named({"d_mlp": "n_inner"})
+    inner = _neurons(config, "n_inner")
     rotary = {"positions": "rotary", **config.usual(rotary_dim="rotary_dim")}
     act_fn, biases = config.activation("activation_function", "gelu_new"), ("mlp", "norm", "unembed")
     tied = config.usual(tied="tie_word_embeddings")
@@ -79,6 +79,11 @@ def llama(config: ForeignConfig, **chosen: Any) -> TransformerConfig:
     rotary = {} if "positions" in chosen else _whole_heads(config, *config.rotary())
     shared = config.usual(n_kv_heads="num_key_value_heads")
     return _usual(config, **{**usual, **rotary, **shared, **config.windows(), **chosen})
+
+
+def _neurons(config: ForeignConfig, name: str) -> dict[str, Any]:
+    """The MLP's width, where the config says it."""
+    return {} if config.get(name) is None else config.named({"d_mlp": name})
 
 
 def _head_dim(config: ForeignConfig) -> dict[str, Any]:
@@ -248,8 +253,7 @@ def falcon(config: ForeignConfig) -> TransformerConfig:
     grouped = config.switch("new_decoder_architecture", False)
     shared = {} if grouped or not config.switch("multi_query", True) else {"n_kv_heads": 1}
     shared |= config.usual(n_kv_heads="num_kv_heads") if grouped else {}
-    neurons = {"d_mlp": 4 * _width(config)} if config.get("ffn_hidden_size") is None else {}
-    neurons |= {} if neurons else config.named({"d_mlp": "ffn_hidden_size"})
+    neurons = _neurons(config, "ffn_hidden_size") or {"d_mlp": 4 * _width(config)}
     biases = ("qkv", "o", "mlp", "norm") if config.switch("bias", False) else ("norm",)
     own = {"parallel": grouped or config.switch("parallel_attn", True), "biases": biases, **shared, **neurons}
     rotary = _whole_heads(config, *config.rotary())
@@ -261,7 +265,7 @@ def gpt_neo(config: ForeignConfig) -> TransformerConfig:
     kinds = config.filled.attention_layers
     local = tuple(layer for layer, kind in enumerate(kinds) if kind == "local")
     window = {"local_layers": local, **config.usual(window="window_size")} if local else {}
-    neurons = {"d_mlp": 4 * _width(config)} if config.get("intermediate_size") is None else {}
+    neurons = _neurons(config, "intermediate_size") or {"d_mlp": 4 * _width(config)}
     own = {"scores": "dot", "biases": ("o", "mlp", "norm"), **window, **neurons}
     return _usual(config, act="activation_function", eps="layer_norm_epsilon", **own)
 

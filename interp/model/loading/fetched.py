@@ -96,7 +96,7 @@ def fetch_model(name: str) -> Path:
     root = cache_root()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _alone(root / f".{name}.lock"):
+        with _locked(root / f".{name}.lock"):
             return fetched_folder(name) or _fetched(name, root)
     except OSError as error:
         raise OutputError(
@@ -158,7 +158,7 @@ def download(of: Fetchable, folder: Path) -> Path:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[None]:
     """Wait until no other process holds the lock."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -28,7 +28,6 @@ STRETCHED = ("linear", "llama3", "yarn", "longrope", "dynamic")
 """How rotary positions are stretched. The last two do it by the length of the prompt, from the length on that a model
 was trained with, and are read for prompts of that length."""
 
-
 OLDER = {("bloom", "hidden_size"): "n_embed", ("falcon", "hidden_size"): "n_embed"}
 """Spellings of first configs, by model type and field."""
 
@@ -155,8 +154,7 @@ class ForeignConfig:
         how = parameters.get("rope_type", parameters.get("type", "default"))
         if how in STRETCHED:
             found: Any = self.filled.rope_parameters if kind is None else parameters
-            how = found.get("rope_type", how)  # Phi 3's first configs call LongRoPE "yarn"
-            return self._stretched(name, how, kind), self.filled.rope_parameters.get("partial_rotary_factor")
+            return self._stretched(name, found, kind), self.filled.rope_parameters.get("partial_rotary_factor")
         if how != "default" or set(parameters) - ROTARY_FIELDS:
             raise self.refusal(name, given, " or ".join(map(repr, ("default", *STRETCHED))) + " as its rope_type")
         base = parameters.get("rope_theta", self.get(theta, self.default("default_theta")))
@@ -164,19 +162,16 @@ class ForeignConfig:
         fields = {"positions": "rotary", "rotary_base": float(base) if whole else base}
         return fields, parameters.get("partial_rotary_factor", self.get(part))
 
-    def _stretched(self, name: str, how: str, kind: str | None) -> dict[str, Any]:
-        """Our fields of stretched rotary positions, as ``transformers`` computes them."""
+    def _stretched(self, name: str, parameters: Mapping[str, Any], kind: str | None) -> dict[str, Any]:
+        """Our fields of stretched rotary positions, as ``transformers`` computes them of its own `parameters`."""
         from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
         try:
-            all_of_them = self.filled.rope_parameters
-            parameters = all_of_them if kind is None else all_of_them[kind]
+            how = parameters["rope_type"]  # Phi 3's first configs call LongRoPE "yarn", which is put right there
             frequencies, magnitude = ROPE_INIT_FUNCTIONS[how](self.filled, device="cpu", layer_type=kind)
             fields = {"positions": "rotary", "rotary_base": float(parameters["rope_theta"])}
             if how == "longrope":
                 fields["n_ctx"] = int(parameters["original_max_position_embeddings"])
-        except LoadError:  # of `filled`
-            raise
         except Exception as error:  # whatever it makes of numbers that are missing, or none
             said = f"{type(error).__name__}: {error}"
             raise LoadError(f"{self.source}: {name}={shown(self.get(name))}: cannot be computed ({said})") from error

@@ -210,20 +210,18 @@ class Layout:
         return take.arranged(f"{layer}.weight", f"{in_} {out}" if self.conv1d else f"{out} {in_}", ours, sizes)
 
     def _mlp(self, take: Taker, block: str, config: TransformerConfig) -> Parameters:
-        """Weights and biases of the MLP. Axes are ``d`` (d_model), ``m`` (d_mlp) and ``two``, the gate in front."""
-        sizes, biased = {"d": config.d_model, "m": config.d_mlp, "two": 2}, "mlp" in config.biases
+        """Weights and biases of the MLP. Axes are ``d`` (d_model), ``m`` (d_mlp) and ``parts``, the gate in front."""
+        sizes, biased = {"d": config.d_model, "m": config.d_mlp}, "mlp" in config.biases
         *read, written = self.mlp
         names = ("gate", "in") if config.gated else ("in",)
-        if len(read) < len(names):
-            both = self._matrix(take, f"{block}{read[0]}", "(two m)", "d", "two d m", sizes)
-            yield from ((f"mlp.W_{name}", part) for name, part in zip(names, both, strict=True))
+        parts = [names] if len(read) < len(names) else [(name,) for name in names]
+        for held, layer in zip(parts, read, strict=True):
+            sizes["parts"] = len(held)
+            weights = self._matrix(take, f"{block}{layer}", "(parts m)", "d", "parts d m", sizes)
+            yield from zip([f"mlp.W_{name}" for name in held], weights, strict=True)
             if biased:
-                both = take.arranged(f"{block}{read[0]}.bias", "(two m)", "two m", sizes)
-                yield from ((f"mlp.b_{name}", part) for name, part in zip(names, both, strict=True))
-        for name, layer in zip(names, read if len(read) == len(names) else (), strict=False):
-            yield f"mlp.W_{name}", self._matrix(take, f"{block}{layer}", "m", "d", "d m", sizes)
-            if biased:
-                yield f"mlp.b_{name}", take(f"{block}{layer}.bias", config.d_mlp)
+                biases = take.arranged(f"{block}{layer}.bias", "(parts m)", "parts m", sizes)
+                yield from zip([f"mlp.b_{name}" for name in held], biases, strict=True)
         yield "mlp.W_out", self._matrix(take, f"{block}{written}", "d", "m", "m d", sizes)
         if biased:
             yield "mlp.b_out", take(f"{block}{written}.bias", config.d_model)
