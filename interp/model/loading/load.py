@@ -221,7 +221,7 @@ def _from_module(
 ) -> HookedTransformer:
     """A model of ours that computes what a module does, or a bridge, with the bridge's tokenizer unless one is given.
 
-    That it does is seen in the original's own dtype.
+    That it does is seen in the original's own dtype, or in the one that was asked for, if that is wider.
     """
     name, bridged = type(given).__name__, bridge.is_bridge(given)
     if (why := bridge.why_no_head(given)) is not None:
@@ -232,7 +232,7 @@ def _from_module(
         if not bridged and torch.distributed.is_available() and torch.distributed.is_initialized():
             return build(checkpoint, device, dtype)  # a forward pass of the module may wait for the other processes
         own = next(given.parameters()).dtype
-        model = build(checkpoint, device, own if own in ALLOWED else dtype)
+        model = build(checkpoint, device, torch.promote_types(own, dtype) if own in ALLOWED else dtype)
         require_agreement(given if bridged else ModuleLogits(given), model, name)
         return model if model.W_E.dtype == dtype else build(checkpoint, device, dtype)
     except LoadError as error:

@@ -109,7 +109,7 @@ def test_a_module_that_computes_something_else_than_its_weights_say(change):
 @pytest.mark.parametrize("own", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_a_small_change_beside_large_numbers_that_all_logits_share(own, dtype):
-    """Of these, only the rounding counts; whatever dtype is asked for, the two are compared in the module's."""
+    """Of these, only the rounding counts, whatever dtype is asked for."""
     own = getattr(torch, own)
     module = random_gpt2(n_embd=24, n_head=2, n_layer=1, tie_word_embeddings=False).to(own)
     with torch.no_grad():
@@ -118,6 +118,16 @@ def test_a_small_change_beside_large_numbers_that_all_logits_share(own, dtype):
     module.transformer.h[0].mlp.register_forward_hook(lambda _module, _inputs, out: out * 1.5)
     with pytest.raises(LoadError, match=r"the logits of our copy differ"):
         load_model(module, dtype=dtype)
+
+
+@pytest.mark.parametrize("own", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("asked", ["its own", "float32"])
+@pytest.mark.parametrize("family", ["gemma2", "gemma3"])
+def test_what_rounding_explains_is_not_refused(family, asked, own):
+    """Gemma's norms are the most rounded: 1 + w, which is kept here, and again behind what is written."""
+    for seed in range(4):
+        module = random_foreign(family, seed=seed, dtype=own, **VARIANTS[family]["default"])
+        load_model(module, dtype=own if asked == "its own" else asked)
 
 
 def test_what_a_hook_keeps_can_be_trained_with():
