@@ -28,6 +28,8 @@ LLAMA = {
     "rms_norm_eps": 1e-5,
     "tie_word_embeddings": True,
 }
+FACTORS = "rope_freqs.weight"
+"""The tensor of Llama 3's stretched positions."""
 PARTS = {
     "input_layernorm": "attn_norm",
     "self_attn.q_proj": "attn_q",
@@ -48,6 +50,12 @@ def llama(**fields):
 
 def qwen2(**fields):
     return draw(Qwen2ForCausalLM(Qwen2Config(**LLAMA | fields)).eval(), 0)
+
+
+def factors_of(module):
+    """What llama.cpp's converter writes of stretched positions: plain frequencies by those of the module."""
+    own = module.model.rotary_emb.inv_freq
+    return module.config.rope_parameters["rope_theta"] ** (-torch.arange(len(own)) / len(own)) / own
 
 
 def tensors_of(module):

@@ -1,8 +1,9 @@
 """GGUF, llama.cpp's format: a model's sizes, its tokenizer and its weights, mostly quantised, in one file.
 
 1. The package ``gguf`` reads the table of contents. What is damaged, in parts, quantised in an unknown way, or turned
-   by positions that ``transformers`` leaves out, is refused before a weight is read.
-2. ``transformers`` makes the config and the tokenizer of it. The family is then one of ``huggingface.py``.
+   by positions that are known neither to ``transformers`` nor here, is refused before a weight is read.
+2. ``transformers`` makes the config and the tokenizer of it. The family is then one of ``huggingface.py``. Llama 3.1's
+   stretched positions, which ``transformers`` leaves out, are those of the file's tensor ``rope_freqs.weight``.
 3. ``transformers`` dequantises the weights, once, in the dtype that was asked for. Its module is read as one that was
    given, and freed. It must hold as many numbers as the file: what it has no place for, it would pass over.
 """
@@ -10,22 +11,27 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
 from interp.errors import LoadError
+from interp.model.config import TransformerConfig
 from interp.model.loading.huggingface import family_of
 from interp.model.loading.tensors import GGUF, UNQUANTISED, Checkpoint, State
 
 _UNKNOWN_TYPE = re.compile(r"(\d+)\)? is not a valid GGMLQuantizationType")
-_SCALED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+_FACTORS = "rope_freqs.weight"
+_SCALED = ("rope_factors_long.weight", "rope_factors_short.weight")
 
 
 def gguf_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None, dtype: torch.dtype) -> Checkpoint:
@@ -43,8 +49,11 @@ def gguf_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None, dtype
         _require_plain_positions(contents, str(architecture), fields, path)
         if tokenizer is None and "tokenizer.ggml.tokens" in contents.fields:
             tokenizer = _tokenizer(place, path)
-    read = partial(_weights, path, config, dtype, sum(each.n_elements for each in contents.tensors))
-    return family_of(fields, str(path)).checkpoint(fields, read, str(path), tokenizer)
+    weights = [each.n_elements for each in contents.tensors if each.name != _FACTORS]
+    read = partial(_weights, path, config, dtype, sum(weights))
+    found = family_of(fields, str(path)).checkpoint(fields, read, str(path), tokenizer)
+    factors = next((each.data for each in contents.tensors if each.name == _FACTORS), None)
+    return found if factors is None else replace(found, config=_stretched(found.config, factors, path))
 
 
 _BEFORE = f"{UNQUANTISED}: its folder, or its name on the hub"
@@ -71,8 +80,8 @@ def _contents(path: Path) -> Any:
                 f"know; update gguf, or {_BEFORE}"
             ) from error
         raise LoadError(
-            f"{path}: expected a whole GGUF file, got {path.stat().st_size:,} bytes that cannot be read ({error}); "
-            "fetch it again"
+            f"{path}: expected a whole GGUF file, got {path.stat().st_size:,} bytes that are damaged or "
+            "stop too early; fetch it again"
         ) from error
     if (parts := _value(contents, "split.count") or 1) > 1:
         raise LoadError(f"{path}: one of {parts} parts; join them with llama-gguf-split --merge, and give the whole")
@@ -82,7 +91,7 @@ def _contents(path: Path) -> Any:
         except Exception as error:
             raise LoadError(
                 f"{path}: tensor {tensor.name!r} is quantised as {tensor.tensor_type.name}, which gguf "
-                f"{version('gguf')} cannot undo ({error}); {_BEFORE}"
+                f"{version('gguf')} cannot undo; {_BEFORE}"
             ) from error
     return contents
 
@@ -104,6 +113,18 @@ def _require_plain_positions(contents: Any, architecture: str, fields: dict[str,
             f"{path}: its rotary positions are scaled ({what}), which transformers does not read from a GGUF file; "
             f"{_BEFORE}"
         )
+
+
+def _stretched(config: TransformerConfig, factors: NDArray[np.float32], path: Path) -> TransformerConfig:
+    """The config with each pair's frequency divided by its factor, as llama.cpp turns queries and keys."""
+    pairs = (config.rotary_dim or config.d_head) // 2
+    if config.positions != "rotary" or factors.shape != (pairs,) or not (factors > 0).all():
+        raise LoadError(
+            f"{path}: tensor {_FACTORS!r}: expected a number above 0 for each of the {pairs} pairs of components that "
+            f"turn, got {factors.size} numbers, of which {int((factors > 0).sum())} are; {_BEFORE}"
+        )
+    frequencies = config.rotary_base ** (-np.arange(pairs) / pairs) / factors
+    return replace(config, rotary_frequencies=tuple(frequencies.tolist()))
 
 
 @contextmanager

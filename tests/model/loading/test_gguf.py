@@ -7,11 +7,13 @@ import torch
 from refusals import refused
 from tiny_models import random_gpt2, relative_error, word_tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from written_gguf import TEMPLATE, TOKENS, Type, dequantised, llama, qwen2, save
+from written_gguf import FACTORS, TEMPLATE, TOKENS, Type, dequantised, factors_of, llama, qwen2, save
 
 from interp.model.loading import configuration_and_tokenizer, load_model, save_model
 
 IDS = torch.arange(40)[None] % len(TOKENS)
+STRETCHED = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+STRETCHED |= {"original_max_position_embeddings": 32, "rope_theta": 50.0}
 BEFORE = "take the model as it was before it was quantised: its folder, or its name on the hub"
 
 
@@ -47,6 +49,14 @@ class TestNumbers:
         with torch.no_grad():
             got = load_model(save(tmp_path / "tiny.gguf", module, architecture="qwen2"))(IDS)
             assert relative_error(got, module(IDS).logits) < 1e-5
+
+    def test_positions_of_llama_3(self, tmp_path):
+        """llama.cpp keeps them as a tensor, by what each pair's frequency is divided."""
+        module = llama(rope_parameters=STRETCHED)
+        with torch.no_grad():
+            got = load_model(save(tmp_path / "tiny.gguf", module, extra={FACTORS: factors_of(module)}))(IDS)
+            assert relative_error(got, module(IDS).logits) < 1e-5
+            assert relative_error(got, llama()(IDS).logits) > 1e-3, "nothing was stretched"
 
     @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
     def test_dtypes(self, file, dtype):
@@ -137,7 +147,7 @@ class TestRefused:
     def test_a_part_of_a_file(self, file, tmp_path, share):
         part = tmp_path / "part.gguf"
         part.write_bytes(file.read_bytes()[: int(share * file.stat().st_size)])
-        refused(part, r"part.gguf: expected a whole GGUF file, got [\d,]+ bytes that cannot be read \(.*\); fetch it")
+        refused(part, r"part.gguf: expected a whole GGUF file, got .* bytes that are damaged or stop too early; fetch")
 
     def test_another_file(self, tmp_path):
         (tmp_path / "x.gguf").write_bytes(b"#!/bin/sh\n" * 100)
@@ -147,7 +157,7 @@ class TestRefused:
         ("number", "message"),
         [
             (99, r"a tensor is quantised in a way \(type 99\) that gguf [\d.]+ does not know; update gguf, or "),
-            (26, r"tensor 'blk.0.attn_q.weight' is quantised as I32, which gguf [\d.]+ cannot undo \(.*\); "),
+            (26, r"tensor 'blk.0.attn_q.weight' is quantised as I32, which gguf [\d.]+ cannot undo; "),
         ],
     )
     def test_an_unknown_quantisation(self, tmp_path, number, message):
@@ -168,8 +178,13 @@ class TestRefused:
         path = save(tmp_path / "tiny.gguf", llama(), architecture="mamba")
         refused(path, r"tiny.gguf: architecture 'mamba' is not known here; .*load_model\('bridge:NAME'\)")
 
+    @pytest.mark.parametrize("factors", [torch.ones(7), torch.zeros(8)], ids=["too few", "zeros"])
+    def test_factors_of_other_positions(self, tmp_path, factors):
+        path = save(tmp_path / "tiny.gguf", llama(), extra={FACTORS: factors})
+        refused(path, f"'rope_freqs.weight': expected a number above 0 for each of the 8 pairs .*, got {len(factors)}")
+
     @pytest.mark.parametrize(
-        "how", [{"extra": {"rope_freqs.weight": torch.ones(8)}}, {"more": [("rope.scaling.type", "yarn")]}]
+        "how", [{"extra": {"rope_factors_long.weight": torch.ones(8)}}, {"more": [("rope.scaling.type", "yarn")]}]
     )
     def test_scaled_positions(self, tmp_path, how):
         """transformers leaves them out, and would compute something else without a word."""
