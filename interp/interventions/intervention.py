@@ -4,6 +4,7 @@ An intervention is a site, the heads or neurons of it, the positions, and what r
 status, and a cell that did nothing gets a warning.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,19 +131,21 @@ class Intervention:
         found = self.replacement.values(self.site, batch, draw % self.replacement.draws)
         return found[(None,) * (len(self.site.axes) - found.ndim)]
 
-    def reaches(self, row: Row, n_layers: int, *, causal: bool = True) -> bool:
+    def reaches(self, row: Row, sight: Sequence[float], *, causal: bool = True) -> bool:
         """Whether a change here can reach the logits that decide.
 
         Attention reads what earlier layers wrote: what the last layer computes after its keys and values moves the
-        logits of its own position only; what is earlier moves those of all later positions and, where attention is not
-        `causal`, of all.
+        logits of its own position only. What is earlier moves those of later positions, as far as the layers from there
+        on can see (`sight`, by layer), and, where attention is not `causal`, of earlier ones.
         """
         first = row.run.critical
         last = len(row.tokens) - 1 - len(row.run.after) - bool(row.continuation)
-        own_position_only = self.site.layer == n_layers - 1 and self.site.name not in READ_BY_LATER_POSITIONS
-        if own_position_only:
-            return any(first <= each <= last for each in self.at(row))
-        return any(each <= last or not causal for each in self.at(row))
+        far = self.carried(sight)
+        return any(first - far <= each <= (last if causal else last + far) for each in self.at(row))
+
+    def carried(self, sight: Sequence[float]) -> float:
+        """How many positions the attention of this layer and later ones carries a change at most."""
+        return math.fsum(sight[(self.site.layer or 0) + (self.site.name not in READ_BY_LATER_POSITIONS) :])
 
     def apply(self, old: Float[Tensor, "..."], batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """A new activation with the replacement in place; the given one stays as it is."""
@@ -226,8 +229,8 @@ ABSENT = "absent"
 class Statuses:
     """Says what a cell did to each example; the statuses are those of ``SweepResult``."""
 
-    def __init__(self, rows: Sequence[Row], n_layers: int, *, causal: bool):
-        self._rows, self._n_layers, self._causal = rows, n_layers, causal
+    def __init__(self, rows: Sequence[Row], sight: Sequence[float], *, causal: bool):
+        self._rows, self._sight, self._causal = rows, sight, causal
         self._n_examples = 1 + max(row.example for row in rows)
         self._known: dict[Hashable, Bool[np.ndarray, " example"]] = {}
 
@@ -253,9 +256,8 @@ class Statuses:
         return status.astype(object)
 
     def _reached(self, each: Intervention) -> Bool[np.ndarray, " example"]:
-        last = each.site.layer == self._n_layers - 1
-        key = ("reached", last and each.site.name not in READ_BY_LATER_POSITIONS, each.places)
-        return self._by_example(key, lambda row: each.reaches(row, self._n_layers, causal=self._causal))
+        key = ("reached", each.carried(self._sight), each.places)
+        return self._by_example(key, lambda row: each.reaches(row, self._sight, causal=self._causal))
 
     def _by_example(self, key: Hashable, holds: Callable[[Row], bool]) -> Bool[np.ndarray, " example"]:
         if key not in self._known:

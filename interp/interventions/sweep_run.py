@@ -37,7 +37,7 @@ from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, e
 from interp.interventions.sweep_parts import SweepWork
 from interp.model.devices import place_of
 from interp.model.loading.copy_check import TOLERANCE
-from interp.model.positions import looks_back_only
+from interp.model.positions import looks_back_only, sight
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.tasks.task import Task
@@ -148,6 +148,7 @@ class SweepRun:
         rows = task_rows(name_of(self._metric), task.units, direction)
         sites = {each.site for each in self._interventions}
         ours, self._measured_on = engine_model(model, rows, sites, plainly=plainly)
+        self._sight = sight(model if ours is None else ours)
         self._sizes = None if ours is None else Sizes(ours, self._metric, self._interventions, memory_budget)
         self._batch_size = BATCH_SIZE
         measurer: Engine | Plain
@@ -228,7 +229,7 @@ class SweepRun:
     def _frame(self) -> pd.DataFrame:
         """One row per cell and example that is measured."""
         found, measured, n_cells = self._found.by_example(self._asked), self._measured(), len(self._cells)
-        statuses = Statuses(self.rows, self._model.cfg.n_layers, causal=looks_back_only(self._model))
+        statuses = Statuses(self.rows, self._sight, causal=looks_back_only(self._model))
         # Labels as they are: numbers as numbers, but never 1 as "1" because another label is a text.
         labels = pd.DataFrame([dict(each.labels) for each in self._cells], dtype=object).infer_objects()
         columns: dict[str, Any] = {str(name): np.repeat(labels[name].to_numpy(), len(measured)) for name in labels}

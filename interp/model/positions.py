@@ -62,6 +62,15 @@ def looks_back_only(model: Any) -> bool:
     return getattr(model.cfg, "attention_dir", "causal") == "causal" if own is None else bool(own)
 
 
+def sight(model: Any) -> tuple[float, ...]:
+    """By layer, how many positions beside its own a query can see: infinity without a window, or where none is known.
+
+    `model` is ours, or follows TransformerLens' protocol.
+    """
+    is_local = getattr(getattr(model, "config", None), "is_local", lambda _layer: False)
+    return tuple(model.config.window - 1.0 if is_local(each) else math.inf for each in range(model.cfg.n_layers))
+
+
 def positions_of(seen: SeenMask) -> Int[Tensor, "batch key_pos"]:
     """Where each token stands in its prompt, padding not counted."""
     return (seen.long().cumsum(-1) - 1).clamp(min=0)

@@ -74,6 +74,24 @@ def test_zeros_of_every_position(model, task, name):
         assert set(statuses(found)[pos]) == {"changed"}
 
 
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("local", [None, (0,), (1,)], ids=str)
+def test_what_lies_before_all_windows_is_unreachable(task, name, local):
+    """The last of 6 positions decides; each layer with a window of 3 sees 2 more."""
+    model = random_model(n_layers=LAYERS, window=3, local_layers=local)
+    cells = [[change(name, layer, Zero(), positions=(pos,))] for layer in range(LAYERS) for pos in range(P)]
+    found, plain = (run(model, task, cells, plainly=plainly) for plainly in (False, True))
+    assert statuses(found) == statuses(plain)
+    effects = found.groupby("cell")["effect"].apply(lambda each: each.abs().max())
+    carries = [2 if local is None or layer in local else P for layer in range(LAYERS)]
+    for cell, status in enumerate(statuses(found)):
+        layer, pos = divmod(cell, P)
+        far = sum(carries[layer + (name not in ("resid_pre", "k", "v", "k_input", "v_input")) :])
+        assert set(status) == ({"changed"} if pos >= P - 1 - far else {"unreachable"}), (layer, pos)
+        if pos:  # the first query sees one key, whatever it asks
+            assert (effects[cell] > 1e-12) == (pos >= P - 1 - far), (layer, pos)
+
+
 @pytest.mark.parametrize("name", ["z", "mlp_post", "k"])
 def test_several_in_one_cell(model, task, name):
     patch = Patch(model, tuple(Site(name, layer) for layer in range(LAYERS)))
