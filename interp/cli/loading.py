@@ -29,10 +29,20 @@ def load_tasks(
         tasks, left_out = carried(names, model, n=n, seed=seed, **how)
     if left_out or any(task.dropped for task in tasks):
         for task in tasks:
-            dropped = sum(task.dropped.values())
-            without = f" ({dropped} left out: {'; '.join(task.dropped)})" if dropped else ""
-            say(f"{task.name}: {len(task.units)} of {len(task.units) + dropped} units{without}", err=True)
+            say(_carried(task), err=True)
     return tasks, left_out
+
+
+def _carried(task: "Task") -> str:
+    """How many units there are of a task, and what became of the others."""
+    from interp.tasks.catalogue import is_generated
+
+    dropped, units = sum(task.dropped.values()), f"{task.name}: {len(task.units):,}"
+    if not dropped:
+        return f"{units} units"
+    why, redrawn = "; ".join(task.dropped), is_generated(task.name)
+    of, became = ("", "other pairs drawn") if redrawn else (f" of {len(task.units) + dropped:,}", "left out")
+    return f"{units}{of} units ({dropped:,} {became}: {why})"
 
 
 def tokenizer_named(name: str) -> "tuple[PreTrainedTokenizerBase, int | None]":

@@ -26,6 +26,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -45,6 +46,27 @@ AnswerIds = Int[Tensor, "batch answer"]
 ReadLogits = Float[Tensor, "batch answer_pos d_vocab"]
 Squares = Float[np.ndarray, " row"]
 Fired = Int[np.ndarray, " row"]
+
+
+def _sources(name: str, function: Any, found: dict[str, str]) -> dict[str, str]:
+    """What says what a function computes: by their names, sources of functions of its module, and constants."""
+    code, known = function.__code__, function.__globals__
+    try:
+        found[name] = inspect.getsource(function)
+    except (OSError, TypeError):
+        found[name] = repr((code.co_code, code.co_names, [each for each in code.co_consts if not inspect.iscode(each)]))
+    for used in (_names(code) & known.keys()) - found.keys():
+        if inspect.isfunction(known[used]) and known[used].__module__ == function.__module__:
+            _sources(used, known[used], found)
+        elif isinstance(known[used], str | int | float | tuple | frozenset):
+            found[used] = f"{used} = {known[used]!r}"
+    return found
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function's code looks up, and those of functions within it."""
+    inner = (_names(each) for each in code.co_consts if inspect.iscode(each))
+    return {*code.co_names}.union(*inner)
 
 
 @dataclass(frozen=True)
@@ -67,13 +89,12 @@ class MetricFunction:
 
     @property
     def source_hash(self) -> str:
-        """SHA-256 of its source, or of its code where there is none."""
-        code = self.function.__code__
-        try:
-            source = inspect.getsource(self.function)
-        except (OSError, TypeError):
-            source = repr((code.co_code, code.co_names, [each for each in code.co_consts if not inspect.iscode(each)]))
-        return hashlib.sha256(source.encode()).hexdigest()
+        """SHA-256 of its source and, of its module, of the functions and constants that it uses.
+
+        Where there is no source, of the code. What it uses of other modules is not in it.
+        """
+        found = _sources(self.function.__name__, self.function, {})
+        return hashlib.sha256("\n".join(source for _, source in sorted(found.items())).encode()).hexdigest()
 
     def asked(self) -> str:
         """What a kept run is found by. Refuses what the source does not say: variables of a function around it."""

@@ -163,7 +163,7 @@ def _task_sections(
         probe = f"Accuracy of a probe for {cells['feature'].iloc[0]}, less its toughest control's; no colour below 0"
         heats.append((probe, heatmap(cells, grid["name"], "probe_excess", "attention")))
     said = [*filter(None, (summary.headline, summary.untested)), *shown]
-    facts = {"About": "description", "Looks from": "query", "Left out": "dropped", "Coverage": "coverage"}
+    facts = {"About": "description", "Looks from": "query", "Left out or replaced": "dropped", "Coverage": "coverage"}
     known = [(label, str(task[name])) for label, name in facts.items() if pd.notna(task[name]) and str(task[name])]
     sections: list[Section] = [
         Heatmaps(grid["name"], heats, kind="" if len(grid["heads"]) <= _NUMBERED else "tiny", grid=grid),

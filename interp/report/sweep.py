@@ -66,7 +66,7 @@ def _asked(shown: Swept) -> list[tuple[str, str]]:
         ("Task", f"{task_of(how)} ({sentences.evidence(shown)})"),
         ("Phenomenon", how.get("question", "")),
         ("Counterfactual", how.get("counterfactual", "")),
-        ("Left out", "; ".join(f"{name}: {n}" for name, n in how.get("dropped", {}).items())),
+        ("Left out or replaced", "; ".join(f"{name}: {n}" for name, n in how.get("dropped", {}).items())),
         ("Coverage", "; ".join(f"{name}: {share:.0f} %" for name, share in how.get("coverage", {}).items())),
         ("Changed", sentences.done(shown)),
         ("Measured", METRICS.get(shown.metric, shown.metric)),

@@ -142,6 +142,11 @@ def is_own(name: str) -> bool:
     return _OWN.fullmatch(name) is not None
 
 
+def is_generated(name: str) -> bool:
+    """Whether a task of this name is drawn, so that what a tokenizer cannot carry is replaced."""
+    return name.partition("#")[0] in _GENERATED
+
+
 def list_tasks() -> pd.DataFrame:
     """The tasks that ``load_task`` knows.
 

@@ -31,7 +31,7 @@ def test_heads_prints_the_page_and_the_verdicts(run, tmp_path):
     assert "in 12 of 62 examples the related word is the first token" in result.stdout
     assert "accuracy is 0.97 (0.968 on the file's own items)" in result.stdout
     assert "Coverage: known words: 84 %" in result.stdout
-    assert "Left out: unequal lengths: 3" in result.stdout
+    assert "Left out or replaced: unequal lengths: 3" in result.stdout
     assert (tmp_path / "r" / "report.html").is_file()
 
 

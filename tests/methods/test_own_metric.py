@@ -1,5 +1,6 @@
 """A metric may be a function of the logits and the example."""
 
+import importlib.util
 import json
 
 import numpy as np
@@ -79,6 +80,34 @@ def test_what_was_measured_is_found_again_by_its_source(tmp_path):
         return len(list(tmp_path.iterdir()))
 
     assert [measured(each) for each in (surprise, surprise, entropy)] == [1, 1, 2]
+
+
+METRIC = """
+FACTOR = {factor}
+
+def scaled(logit):
+    return FACTOR * logit {sign} (0 if logit < 0 else 0 * scaled(-1))
+
+def unused():
+    return {unused}
+
+def metric(logits, example):
+    return (lambda each: again(each))(logits[example.right[0]])
+
+again = scaled
+"""
+
+
+def test_the_hash_sees_what_it_uses_of_its_module(tmp_path):
+    def hash_of(**fields):
+        path = tmp_path / f"own_{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(METRIC.format(**{"factor": 1, "sign": "+", "unused": 0} | fields))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
+        return MetricFunction(module.metric).source_hash
+
+    assert hash_of() == hash_of() == hash_of(unused=1)
+    assert len({hash_of(), hash_of(factor=2), hash_of(sign="-")}) == 3
 
 
 def test_what_no_hash_can_tell_is_refused_where_it_would_be_kept(tmp_path):
