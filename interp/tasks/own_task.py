@@ -104,10 +104,15 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
+def _is_own(value: Any, module: ModuleType) -> bool:
+    """Whether a value of a module was made there, as far as it says."""
+    return not inspect.ismodule(value) and getattr(value, "__module__", module.__name__) == module.__name__
+
+
 def _made(module: ModuleType, name: str, request: TaskRequest, path: Path) -> tuple[Any, bool]:
     """What is called `name`, or what it returns, and whether it drew as many as were asked for."""
     if not hasattr(module, name):
-        known = [each for each in vars(module) if not each.startswith("_")]
+        known = [each for each, value in vars(module).items() if not each.startswith("_") and _is_own(value, module)]
         raise TaskError(f"{path}: expected a function or a list called {name!r}, got none; {suggest(name, known)}")
     given = getattr(module, name)
     if not callable(given):

@@ -250,6 +250,7 @@ class TestPython:
         ("name", "said"),
         [
             ("pars", "expected a function or a list called 'pars', got none; .*PAIRS"),
+            ("zzzz", "known are 'pair', 'PAIRS', 'pairs', 'drawn', 'encoded', 'failing', 'nothing', 'texts'$"),
             ("failing", "the file raised ZeroDivisionError in line [0-9]+: division by zero"),
             ("nothing", "expected minimal pairs or a task, got None"),
             ("texts", "expected minimal pairs .*, got 'Some keys'"),
