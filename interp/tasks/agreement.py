@@ -9,6 +9,8 @@ Item and counterfactual differ in the number of the subject alone. The attractor
 (attractors in the subject's number) and the other is not. In a third of the items another noun stands in the sentence
 before, so the subject is not always the first noun. The relation is from the last word before the verb to the subject's
 head noun.
+
+No two splits share a pair of subject and attractor, or in ``simple`` of subject and verb.
 """
 
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
 from interp.tasks.grammar.lexicon import KINDS, NUMBERS, SUBJECT_KINDS, Noun, Number, Verb, other
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, fill, noun_phrase
 
@@ -128,30 +130,6 @@ DISTRACTORS = {
 }
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import agreement
-        >>> len(list(agreement.pairs(4, seed=0)))
-        4
-    """
-    frames = dict.fromkeys(STRUCTURES, FRAMES)
-    return draw_pairs("agreement", n, _pair, seed=seed, split=split, frames=frames, fits=fits)
-
-
 def _pair(plan: Plan) -> MinimalPair:
     proposing = partial(propose, plan.dice, plan.structure, **plan.options)
     drawn = phrases.draw_within(plan.split, proposing, admit=partial(_unsaid, plan.said))
@@ -186,3 +164,13 @@ def _example(before: Words, drawn: Agreement, number: Number, attractors: Number
             "verb": verb.lemma,
         },
     )
+
+
+TASK = GeneratedTask(
+    "agreement",
+    "The verb agrees in number with its subject, whatever nouns stand between them.",
+    dict.fromkeys(STRUCTURES, FRAMES),
+    _pair,
+    feature="number",
+)
+pairs = TASK.pairs

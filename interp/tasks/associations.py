@@ -9,15 +9,14 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Plan, example
 from interp.tasks.grammar.lexicon import GENDERS, Name
-from interp.tasks.grammar.phrases import Split, Words, Writer, fill
+from interp.tasks.grammar.phrases import Words, Writer, fill
 
 
 class Association(NamedTuple):
@@ -71,41 +70,26 @@ def propose(dice: Writer, table: Sequence[Association], template: str) -> Asked:
     return Asked(template, person, *(dice.pick(table) for _ in range(3)))
 
 
-@dataclass(frozen=True)
-class Recall:
-    """What a task of associations asks.
+def draw_asked(plan: Plan, tables: Mapping[str, Sequence[Association]], *, relation: str) -> MinimalPair:
+    """A pair of a plan whose options are a ``template`` and the name of a ``table``.
 
-    Attributes:
-        name: The task's.
-        frames: By structure; each has a ``template`` and the name of a ``table``.
-        tables: What is asked, by their names.
-        relation: What the related word is to the answer.
+    `relation` is what the related word is to the answer.
     """
+    table = plan.options["table"]
+    proposing = partial(propose, plan.dice, tables[table], plan.options["template"])
+    drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: not each.unclear)
+    words = sorted((drawn.asked.word, drawn.other.word))
+    item, twin = (_example(plan, each, table, relation) for each in (drawn, drawn.exchanged))
+    return MinimalPair(item, twin, cluster=" + ".join(words))
 
-    name: str
-    frames: Mapping[str, Sequence[Frame]]
-    tables: Mapping[str, Sequence[Association]]
-    relation: str
 
-    def pairs(self, n: int, *, seed: int, split: Split, fits: Fits | None) -> Iterator[MinimalPair]:
-        """Draw `n` minimal pairs, the structures in turn; `split` is that of a person and a word."""
-        return draw_pairs(self.name, n, self._pair, seed=seed, split=split, frames=self.frames, fits=fits)
-
-    def _pair(self, plan: Plan) -> MinimalPair:
-        proposing = partial(propose, plan.dice, self.tables[plan.options["table"]], plan.options["template"])
-        drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: not each.unclear)
-        words = sorted((drawn.asked.word, drawn.other.word))
-        item, twin = (self._example(plan, each) for each in (drawn, drawn.exchanged))
-        return MinimalPair(item, twin, cluster=" + ".join(words))
-
-    def _example(self, plan: Plan, drawn: Asked) -> Example:
-        table = plan.options["table"]
-        return example(
-            plan.before + drawn.words(),
-            (drawn.asked.partner, drawn.other.partner),
-            relation=self.relation,
-            related="asked",
-            distractors={"bystander": f"another {table}"},
-            template=plan.structure,
-            features={"asked": drawn.asked.word, "answer": drawn.asked.partner, "kind": table},
-        )
+def _example(plan: Plan, drawn: Asked, table: str, relation: str) -> Example:
+    return example(
+        plan.before + drawn.words(),
+        (drawn.asked.partner, drawn.other.partner),
+        relation=relation,
+        related="asked",
+        distractors={"bystander": f"another {table}"},
+        template=plan.structure,
+        features={"asked": drawn.asked.word, "answer": drawn.asked.partner, "kind": table},
+    )

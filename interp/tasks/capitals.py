@@ -6,16 +6,17 @@ states and provinces, whose capital is one word, is undisputed, and is one token
 
 In the counterfactual another country (or another state) is asked, so the right and the wrong answer swap. The relation
 is from the last word to the country; where another country is named before, that is the distractor.
+
+No two splits share a pair of a person and a country.
 """
 
 import csv
-from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 
-from interp.tasks.associations import Association, Recall
+from interp.tasks.associations import Association, draw_asked
 from interp.tasks.example import MinimalPair
-from interp.tasks.grammar.items import Fits, Frame
-from interp.tasks.grammar.phrases import Split
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan
 
 TEMPLATES = {
     "of": "person knows that the capital of asked is",
@@ -39,6 +40,7 @@ FRAMES = {
 STRUCTURES = tuple(FRAMES)
 
 
+@cache
 def capitals() -> dict[str, tuple[Association, ...]]:
     """The countries, and the states and provinces, with their capitals."""
     text = (files("interp.tasks") / "tables" / "capitals.tsv").read_text(encoding="utf-8")
@@ -49,25 +51,14 @@ def capitals() -> dict[str, tuple[Association, ...]]:
     }
 
 
-def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
+def _pair(plan: Plan) -> MinimalPair:
+    return draw_asked(plan, capitals(), relation="place of the capital")
 
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of a person and a country they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
 
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import capitals
-        >>> len(list(capitals.pairs(4, seed=0)))
-        4
-    """
-    what = Recall("capitals", FRAMES, capitals(), relation="place of the capital")
-    return what.pairs(n, seed=seed, split=split, fits=fits)
+TASK = GeneratedTask(
+    "capitals",
+    "A country, a state or a province has its capital.",
+    FRAMES,
+    _pair,
+)
+pairs = TASK.pairs

@@ -62,29 +62,21 @@ _TRIED = 8
 MOST_PAIRS = 100_000
 """Of a generated task; all of them are held in memory."""
 
-_NUMBER = "The verb agrees in number with its subject, whatever nouns stand between them."
-_PRONOUN = "A pronoun has the gender of the person that it stands for: the subject of the clause before it."
-_REFLEXIVE = "A reflexive pronoun has the gender of the subject of its clause."
-_RECEIVER = "The indirect object is the person who was mentioned but is not the one giving."
-_AGAIN = "A sequence seen before goes on as it did the first time."
-_CLAUSE = "A verb agrees in number with its subject, across a relative clause or within one."
-_STATED = "A pronoun has the gender that the sentence states, whatever the stereotype of the person's profession."
-_NEXT = "A day, a month, a letter or a number is followed by the next one."
-_CAPITAL = "A country, a state or a province has its capital."
-_LATER = "Years after a year are later, and years before it are earlier."
-_SAID = "What was said of a name some sentences before is said of it again."
 _GENERATED: dict[str, tuple[Pairs, TaskInfo]] = {
-    "agreement": (agreement.pairs, TaskInfo("agreement", _NUMBER, feature="number")),
-    "coreference": (coreference.pairs, TaskInfo("coreference", _PRONOUN, feature="gender")),
-    "reflexive": (reflexive.pairs, TaskInfo("reflexive", _REFLEXIVE, feature="gender")),
-    "ioi": (ioi.pairs, TaskInfo("ioi", _RECEIVER)),
-    "induction": (induction.pairs, TaskInfo("induction", _AGAIN)),
-    "relative_clause": (relative_clause.pairs, TaskInfo("relative_clause", _CLAUSE, feature="number")),
-    "gendered_pronoun": (gendered_pronoun.pairs, TaskInfo("gendered_pronoun", _STATED, feature="gender")),
-    "successor": (successor.pairs, TaskInfo("successor", _NEXT)),
-    "capitals": (capitals.pairs, TaskInfo("capitals", _CAPITAL)),
-    "greater_than": (greater_than.pairs, TaskInfo("greater_than", _LATER)),
-    "retrieval": (retrieval.pairs, TaskInfo("retrieval", _SAID)),
+    each.name: (each.pairs, TaskInfo(each.name, each.description, feature=each.feature))
+    for each in (
+        agreement.TASK,
+        coreference.TASK,
+        reflexive.TASK,
+        ioi.TASK,
+        induction.TASK,
+        relative_clause.TASK,
+        gendered_pronoun.TASK,
+        successor.TASK,
+        capitals.TASK,
+        greater_than.TASK,
+        retrieval.TASK,
+    )
 }
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")

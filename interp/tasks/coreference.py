@@ -10,15 +10,17 @@ queen respected the waiter but he ..."): to another model, a pronoun may mean th
 * ``possessive``: "Wendy lost" her.
 
 The relation is from the last word before the pronoun to the antecedent.
+
+No two splits share a pair of people, or of a person who is alone and a verb.
 """
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
 from interp.tasks.grammar.lexicon import Name, Noun, Number, Person, Verb, lemma, opposite
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase
 
@@ -158,48 +160,23 @@ FRAMES = {
 STRUCTURES = tuple(FRAMES)
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of people, or of one person and a verb, they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import coreference
-        >>> len(list(coreference.pairs(4, seed=0)))
-        4
-    """
-    couples = Couples[Person](split, fits)
-    how: Any = {"others": "somebody else", "fits": fits, "keep": couples.keep}
-    return draw_pairs("coreference", n, partial(_pair, couples), seed=seed, split=split, frames=FRAMES, **how)
-
-
-def _pair(couples: Couples[Person], plan: Plan) -> MinimalPair:
+def _pair(plan: Plan) -> MinimalPair:
     drawn, exchanged = phrases.draw_within(
         plan.split,
-        partial(_twins, couples, plan),
-        admit=lambda twins: couples.admit(twins[0].antecedent, twins[0].stranger),
+        partial(_twins, plan),
+        admit=lambda twins: plan.couples.admit(twins[0].antecedent, twins[0].stranger),
     )
     return MinimalPair(
         item=_with_others(plan, drawn),
         counterfactual=_with_others(plan, exchanged),
-        cluster=couples.cluster(drawn.antecedent, drawn.stranger),
+        cluster=plan.couples.cluster(drawn.antecedent, drawn.stranger),
     )
 
 
-def _twins(couples: Couples[Person], plan: Plan) -> list[Coreference]:
+def _twins(plan: Plan) -> list[Coreference]:
     """The same sentence with its two people exchanged, whether or not both appear in it."""
     drawn = propose(plan.dice, genders=plan.genders, **plan.options)
-    drawn = drawn._replace(stranger=couples.partner(plan.dice, drawn.antecedent, drawn.stranger))
+    drawn = drawn._replace(stranger=plan.couples.partner(plan.dice, drawn.antecedent, drawn.stranger))
     return [drawn, drawn.exchanged]
 
 
@@ -228,3 +205,14 @@ def _example(plan: Plan, drawn: Coreference) -> Example:
             "other person": drawn.link,
         },
     )
+
+
+TASK = GeneratedTask(
+    "coreference",
+    "A pronoun has the gender of the person that it stands for: the subject of the clause before it.",
+    FRAMES,
+    _pair,
+    others="somebody else",
+    feature="gender",
+)
+pairs = TASK.pairs

@@ -17,7 +17,7 @@ from interp.tasks.grammar.phrases import Split
 from interp.tasks.task import Unit
 
 Pairs = Callable[..., Iterator[MinimalPair]]
-"""As ``pairs`` of a generated task's module."""
+"""As ``pairs`` of a ``GeneratedTask``."""
 Encode = Callable[[Sequence[MinimalPair]], tuple[list[Unit], Counter[str]]]
 """Gives the units that a tokenizer carries, and how many pairs fail each requirement."""
 AGAIN = "drawn before"

@@ -10,20 +10,22 @@ The professions and the gender of most people who have one are those of WinoBias
 https://aclanthology.org/N18-2003), from the labour statistics of the United States. The feature ``stereotype`` says
 whether that is the person's gender (``with``) or not (``against``). The relation is from the last word to the name or
 the relative; the profession is the distractor.
+
+No two splits share a pair of a person and a profession.
 """
 
 import csv
 from collections.abc import Iterator
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from interp.tasks.coreference import SUBJECT_PRONOUNS
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
 from interp.tasks.grammar.lexicon import GENDERS, Name, opposite
-from interp.tasks.grammar.phrases import Slots, Split, Word, Words, Writer, fill, indefinite_article
+from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, fill, indefinite_article
 
 TEMPLATES = {
     "apposition": "person , the profession , said that",
@@ -120,42 +122,17 @@ FRAMES = (
 STRUCTURES = tuple(TEMPLATES)
 
 
-def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of a person and a profession they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import gendered_pronoun
-        >>> len(list(gendered_pronoun.pairs(4, seed=0)))
-        4
-    """
-    couples, frames = Couples[Name](split, fits), dict.fromkeys(STRUCTURES, FRAMES)
-    how: Any = {"fits": fits, "keep": couples.keep}
-    return draw_pairs("gendered_pronoun", n, partial(_pair, couples), seed=seed, split=split, frames=frames, **how)
-
-
-def _pair(couples: Couples[Name], plan: Plan) -> MinimalPair:
-    proposing = partial(_couple, couples, plan)
-    drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: couples.admit(each.person, each.partner))
+def _pair(plan: Plan) -> MinimalPair:
+    proposing = partial(_couple, plan)
+    drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: plan.couples.admit(each.person, each.partner))
     item, twin = (_example(plan, each) for each in (drawn, drawn.exchanged))
-    return MinimalPair(item, twin, cluster=couples.cluster(drawn.person, drawn.partner))
+    return MinimalPair(item, twin, cluster=plan.couples.cluster(drawn.person, drawn.partner))
 
 
-def _couple(couples: Couples[Name], plan: Plan) -> Worker:
+def _couple(plan: Plan) -> Worker:
     """A proposal, now and then with the person's partner."""
     drawn = propose(plan.dice, plan.structure, genders=plan.genders, **plan.options)
-    return drawn._replace(partner=couples.partner(plan.dice, drawn.person, drawn.partner))
+    return drawn._replace(partner=plan.couples.partner(plan.dice, drawn.person, drawn.partner))
 
 
 def _example(plan: Plan, drawn: Worker) -> Example:
@@ -174,3 +151,13 @@ def _example(plan: Plan, drawn: Worker) -> Example:
             "antecedent": drawn.person.text,
         },
     )
+
+
+TASK = GeneratedTask(
+    "gendered_pronoun",
+    "A pronoun has the gender that the sentence states, whatever the stereotype of the person's profession.",
+    dict.fromkeys(STRUCTURES, FRAMES),
+    _pair,
+    feature="gender",
+)
+pairs = TASK.pairs

@@ -13,17 +13,19 @@ neither.
 
 The relation is from the last word to the year that is compared with. In a word counterfactual another year of the
 century stands there. Where a book's year is named before, that is the distractor.
+
+No two splits share a pair of an event and a year.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import OTHER_WORDS, Fits, Frame, Plan, draw_pairs, looking_back
-from interp.tasks.grammar.phrases import Slots, Split, Words, Writer, allowed, fill, layout, render
+from interp.tasks.grammar.items import OTHER_WORDS, Frame, GeneratedTask, Plan, looking_back
+from interp.tasks.grammar.phrases import Slots, Words, Writer, allowed, fill, layout, render
 
 Order = Literal["later", "earlier"]
 TEMPLATES = {
@@ -115,31 +117,6 @@ def propose(dice: Writer, structure: str, order: Order) -> Dated:
 FRAMES = (Frame(None), Frame("short"), Frame("medium"), Frame(None), Frame("long"), Frame("short"))
 
 
-def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of an event and a year they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import greater_than
-        >>> len(list(greater_than.pairs(4, seed=0)))
-        4
-    """
-    frames = dict.fromkeys(STRUCTURES, FRAMES)
-    how: Any = {"others": "another year", "fits": fits}
-    return draw_pairs("greater_than", n, _pair, seed=seed, split=split, frames=frames, **how)
-
-
 def _pair(plan: Plan) -> MinimalPair:
     order: Order = "earlier" if plan.flipped else "later"
     proposing = partial(propose, plan.dice, plan.structure, order)
@@ -181,3 +158,13 @@ def _example(plan: Plan, drawn: Dated) -> Example:
         layout(words),
         {"order": drawn.order, "year": drawn.year, "event": drawn.event, "figures": str(drawn.n_asked)},
     )
+
+
+TASK = GeneratedTask(
+    "greater_than",
+    "Years after a year are later, and years before it are earlier.",
+    dict.fromkeys(STRUCTURES, FRAMES),
+    _pair,
+    others="another year",
+)
+pairs = TASK.pairs

@@ -14,8 +14,8 @@ from functools import partial
 from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.items import OTHER_WORDS, Fits, Frame, Plan, draw_pairs, example, with_other_words
-from interp.tasks.grammar.phrases import Split, Word, Words, Writer, draw_within, split_of
+from interp.tasks.grammar.items import OTHER_WORDS, Frame, GeneratedTask, Plan, example, with_other_words
+from interp.tasks.grammar.phrases import Word, Words, Writer, draw_within, split_of
 
 SHORTEST, LONGEST = 5, 12
 LONGEST_GAP = 3
@@ -123,29 +123,6 @@ FRAMES = {
 STRUCTURES = tuple(FRAMES)
 
 
-def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of neighbours they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import induction
-        >>> len(list(induction.pairs(4, seed=0)))
-        4
-    """
-    return draw_pairs("induction", n, _pair, seed=seed, split=split, frames=FRAMES, others="new word", fits=fits)
-
-
 def _pair(plan: Plan) -> MinimalPair:
     drawn = draw_within(plan.split, partial(propose, plan.dice, **plan.options, used=plan.said))
     item, twin = (_with_new_words(plan, each) for each in (drawn, drawn.exchanged))
@@ -178,3 +155,13 @@ def _example(plan: Plan, drawn: Repetition) -> Example:
         template=plan.structure,
         features={"query": drawn.string[drawn.stop - 1], "next": drawn.string[drawn.stop]},
     )
+
+
+TASK = GeneratedTask(
+    "induction",
+    "A sequence seen before goes on as it did the first time.",
+    FRAMES,
+    _pair,
+    others="new word",
+)
+pairs = TASK.pairs

@@ -9,15 +9,17 @@ The counterfactual has the same introduction, but the other person gives, so ABB
 structures the two change places throughout. The relation is from the last word to the one mention of the indirect
 object; both mentions of the giver are distractors. In a word counterfactual a third person of the same gender is the
 indirect object.
+
+No two splits share a pair of names.
 """
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
 from interp.tasks.grammar.lexicon import GENDERS, Name, Verb
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase
 
@@ -126,45 +128,20 @@ FRAMES = (
 )
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of names they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import ioi
-        >>> len(list(ioi.pairs(4, seed=0)))
-        4
-    """
-    couples, frames = Couples[Name](split, fits), dict.fromkeys(STRUCTURES, FRAMES)
-    how: Any = {"others": "third person", "fits": fits, "keep": couples.keep}
-    return draw_pairs("ioi", n, partial(_pair, couples), seed=seed, split=split, frames=frames, **how)
-
-
-def _pair(couples: Couples[Name], plan: Plan) -> MinimalPair:
-    proposing = partial(_couple, couples, plan)
-    drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: couples.admit(each.receiver, each.giver))
+def _pair(plan: Plan) -> MinimalPair:
+    proposing = partial(_couple, plan)
+    drawn = phrases.draw_within(plan.split, proposing, admit=lambda each: plan.couples.admit(each.receiver, each.giver))
     return MinimalPair(
         item=_with_third_people(plan, drawn),
         counterfactual=_with_third_people(plan, drawn.exchanged),
-        cluster=couples.cluster(drawn.receiver, drawn.giver),
+        cluster=plan.couples.cluster(drawn.receiver, drawn.giver),
     )
 
 
-def _couple(couples: Couples[Name], plan: Plan) -> IndirectObject:
+def _couple(plan: Plan) -> IndirectObject:
     """A proposal, now and then with the receiver's partner for its giver."""
     drawn = propose(plan.dice, plan.structure, receiver_first=not plan.flipped, **plan.options)
-    return drawn._replace(giver=couples.partner(plan.dice, drawn.receiver, drawn.giver))
+    return drawn._replace(giver=plan.couples.partner(plan.dice, drawn.receiver, drawn.giver))
 
 
 def _with_third_people(plan: Plan, drawn: IndirectObject) -> Example:
@@ -189,3 +166,13 @@ def _example(before: Words, drawn: IndirectObject) -> Example:
             "subject": drawn.giver.text,
         },
     )
+
+
+TASK = GeneratedTask(
+    "ioi",
+    "The indirect object is the person who was mentioned but is not the one giving.",
+    dict.fromkeys(STRUCTURES, FRAMES),
+    _pair,
+    others="third person",
+)
+pairs = TASK.pairs

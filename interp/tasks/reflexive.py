@@ -8,6 +8,8 @@ Item and counterfactual differ in the subject alone, which has the other gender.
 is congruent (attractor of the subject's gender) and the other is not. In a third of the items another person stands in
 the sentence before, so the subject is not always the first one. The relation is from the last word before the reflexive
 to the subject.
+
+No two splits share a pair of subject and attractor, or in ``simple`` of subject and verb.
 """
 
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import lexicon, phrases
-from interp.tasks.grammar.items import Couples, Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
 from interp.tasks.grammar.lexicon import GENDERS, Name, Noun, Number, Person, Tense, Verb, lemma, opposite
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, noun_phrase, person_phrase, sentence
 
@@ -129,50 +131,24 @@ FRAMES = (
 )
 
 
-def pairs(n: int, *, seed: int, split: phrases.Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of subject and attractor, or in ``simple`` of subject and verb, they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import reflexive
-        >>> len(list(reflexive.pairs(4, seed=0)))
-        4
-    """
-    couples, frames = Couples[Person](split, fits), dict.fromkeys(STRUCTURES, FRAMES)
-    how: Any = {"frames": frames, "fits": fits, "keep": couples.keep}
-    return draw_pairs("reflexive", n, partial(_pair, couples), seed=seed, split=split, **how)
-
-
-def _pair(couples: Couples[Person], plan: Plan) -> MinimalPair:
-    admit = partial(_admit, couples, plan.said)
-    drawn = phrases.draw_within(plan.split, partial(_twins, couples, plan), admit=admit)
+def _pair(plan: Plan) -> MinimalPair:
+    drawn = phrases.draw_within(plan.split, partial(_twins, plan), admit=partial(_admit, plan))
     item, counterfactual = (_example(plan.before, each) for each in drawn)
-    return MinimalPair(item, counterfactual, cluster=couples.cluster(*(each.subject for each in drawn)))
+    return MinimalPair(item, counterfactual, cluster=plan.couples.cluster(*(each.subject for each in drawn)))
 
 
-def _twins(couples: Couples[Person], plan: Plan) -> list[Reflexive]:
+def _twins(plan: Plan) -> list[Reflexive]:
     """The same sentence about two people: of one name each, or of one noun each."""
     drawn = propose(plan.dice, plan.structure, gender=plan.genders[0], **plan.options)
     other = plan.dice.person(plan.genders[1], named=isinstance(drawn.subject, Name))
-    return [drawn, drawn._replace(subject=couples.partner(plan.dice, drawn.subject, other))]
+    return [drawn, drawn._replace(subject=plan.couples.partner(plan.dice, drawn.subject, other))]
 
 
-def _admit(couples: Couples[Person], used: frozenset[str], twins: list[Reflexive]) -> bool:
+def _admit(plan: Plan, twins: list[Reflexive]) -> bool:
     """Whether the two subjects may stand together, and nobody is in the sentence before."""
     one, two = (each.subject for each in twins)
     people = {lemma(person).lower() for person in (one, two, twins[0].attractor)}
-    return couples.admit(one, two) and used.isdisjoint(people)
+    return plan.couples.admit(one, two) and plan.said.isdisjoint(people)
 
 
 def _example(before: Words, drawn: Reflexive) -> Example:
@@ -192,3 +168,13 @@ def _example(before: Words, drawn: Reflexive) -> Example:
             "verb": drawn.verb.base,
         },
     )
+
+
+TASK = GeneratedTask(
+    "reflexive",
+    "A reflexive pronoun has the gender of the subject of its clause.",
+    dict.fromkeys(STRUCTURES, FRAMES),
+    _pair,
+    feature="gender",
+)
+pairs = TASK.pairs

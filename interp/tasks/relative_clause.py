@@ -15,6 +15,8 @@ relative the word next to the verb speaks for the wrong number half of the time;
 Item and counterfactual differ in the number of the noun that the verb agrees with, and in a subject relative in that of
 the clause's verb, too. The other nouns stay, whatever their number. The relation is from the last word before the verb
 to the noun that it agrees with; the other nouns are distractors.
+
+No two splits share a pair of a head noun and a noun in its clause.
 """
 
 from collections.abc import Iterator
@@ -23,9 +25,9 @@ from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
-from interp.tasks.grammar.items import Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
 from interp.tasks.grammar.lexicon import NUMBERS, Kind, Noun, Number, Verb, other
-from interp.tasks.grammar.phrases import NEARNESS, Slots, Split, Word, Words, Writer, fill, noun_phrase
+from interp.tasks.grammar.phrases import NEARNESS, Slots, Word, Words, Writer, fill, noun_phrase
 
 TEMPLATES = {
     "across subject relative": "head that clause-verb inner place adverb",
@@ -116,30 +118,6 @@ FRAMES = (
 DISTRACTORS = {"head": "head noun", "inner": "noun in the clause", "place": "noun of the place"}
 
 
-def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the structures in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of a head noun and a noun in its clause they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import relative_clause
-        >>> len(list(relative_clause.pairs(4, seed=0)))
-        4
-    """
-    frames = dict.fromkeys(STRUCTURES, FRAMES)
-    return draw_pairs("relative_clause", n, _pair, seed=seed, split=split, frames=frames, fits=fits)
-
-
 def _pair(plan: Plan) -> MinimalPair:
     drawn = phrases.draw_within(plan.split, partial(propose, plan.dice, plan.structure, **plan.options))
     number = NUMBERS[plan.flipped]
@@ -163,3 +141,13 @@ def _example(before: Words, drawn: RelativeClause, number: Number) -> Example:
             "verb": drawn.clause_verb.base if drawn.within else drawn.predicate.lemma,
         },
     )
+
+
+TASK = GeneratedTask(
+    "relative_clause",
+    "A verb agrees in number with its subject, across a relative clause or within one.",
+    dict.fromkeys(STRUCTURES, FRAMES),
+    _pair,
+    feature="number",
+)
+pairs = TASK.pairs

@@ -11,16 +11,18 @@ The structures are the needle's depth among the sentences, of which there are 5 
 how many. In the counterfactual the needle's thing and that of another sentence have changed places. The relation is
 from the last word to the needle's thing; distractors are the name's first mention and, unless it is the needle's, the
 last thing of all. In a word counterfactual a new thing stands in the needle.
+
+No two splits share a pair of a name and a thing.
 """
 
 from collections.abc import Iterator
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.items import Fits, Frame, Plan, draw_pairs, example
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
 from interp.tasks.grammar.lexicon import GENDERS, vocabulary
-from interp.tasks.grammar.phrases import FULL_STOP, Split, Word, Words, Writer, draw_within
+from interp.tasks.grammar.phrases import FULL_STOP, Word, Words, Writer, draw_within
 
 DEPTHS = {"first": 0.0, "early": 0.25, "middle": 0.5, "late": 0.75, "last": 1.0}
 """Where the needle stands among the sentences: 0 is the first of them, 1 the last."""
@@ -121,31 +123,6 @@ FRAMES = (
 """All have a sentence in front: at the very beginning of a text a name is another token than behind a space."""
 
 
-def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the depths in turn.
-
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of a name and a thing they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
-
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import retrieval
-        >>> len(list(retrieval.pairs(4, seed=0)))
-        4
-    """
-    frames = dict.fromkeys(STRUCTURES, FRAMES)
-    how: Any = {"others": "new thing", "fits": fits}
-    return draw_pairs("retrieval", n, _pair, seed=seed, split=split, frames=frames, **how)
-
-
 def _pair(plan: Plan) -> MinimalPair:
     needle = draw_within(plan.split, partial(propose, plan.dice), admit=lambda each: each.thing != each.foil)
     drawn = _around(plan.dice, needle, plan.structure, **plan.options)
@@ -175,3 +152,13 @@ def _example(plan: Plan, drawn: Context) -> Example:
             "thing": drawn.needle.thing,
         },
     )
+
+
+TASK = GeneratedTask(
+    "retrieval",
+    "What was said of a name some sentences before is said of it again.",
+    dict.fromkeys(STRUCTURES, FRAMES),
+    _pair,
+    others="new thing",
+)
+pairs = TASK.pairs

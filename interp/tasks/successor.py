@@ -6,14 +6,14 @@ digits. Days and months go round.
 
 In the counterfactual another word of the sequence is asked, so the right and the wrong answer swap. The relation is
 from the last word to the word asked; where another member of the sequence is named before, that is the distractor.
+
+No two splits share a pair of a person and a member of the sequence.
 """
 
-from collections.abc import Iterator
-
-from interp.tasks.associations import Association, Recall
+from interp.tasks.associations import Association, draw_asked
 from interp.tasks.example import MinimalPair
-from interp.tasks.grammar.items import Fits, Frame
-from interp.tasks.grammar.phrases import Shape, Split
+from interp.tasks.grammar.items import Frame, GeneratedTask, Plan
+from interp.tasks.grammar.phrases import Shape
 
 SEQUENCES = {
     "day": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday Monday",
@@ -45,25 +45,14 @@ FRAMES = {
 STRUCTURES = tuple(FRAMES)
 
 
-def pairs(n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
-    """Draw `n` minimal pairs, the kinds of sequence in turn.
+def _pair(plan: Plan) -> MinimalPair:
+    return draw_asked(plan, TABLES, relation="word before")
 
-    Args:
-        n: How many; the first items are the same for every `n`.
-        seed: Names the draw.
-        split: Whose pairs of a person and a member of the sequence they use.
-        fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
 
-    Returns:
-        The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
-
-    Raises:
-        TaskError: `n` is below 1.
-
-    Examples:
-        >>> from interp.tasks import successor
-        >>> len(list(successor.pairs(4, seed=0)))
-        4
-    """
-    what = Recall("successor", FRAMES, TABLES, relation="word before")
-    return what.pairs(n, seed=seed, split=split, fits=fits)
+TASK = GeneratedTask(
+    "successor",
+    "A day, a month, a letter or a number is followed by the next one.",
+    FRAMES,
+    _pair,
+)
+pairs = TASK.pairs

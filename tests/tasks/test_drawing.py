@@ -10,7 +10,7 @@ from interp.tasks import agreement, catalogue, induction, ioi, reflexive
 from interp.tasks.catalogue import load_task
 from interp.tasks.drawing import AGAIN, draw_units
 from interp.tasks.example import Example, MinimalPair
-from interp.tasks.grammar.items import GIVEN_UP, Frame, draw_pairs
+from interp.tasks.grammar.items import GIVEN_UP, Frame, GeneratedTask
 
 SEED = {"seed": 0, "split": "test"}
 
@@ -79,12 +79,8 @@ def test_drawing_goes_on_until_there_are_as_many_and_counts_what_it_replaced():
 
 def test_drawing_ends_with_all_that_can_be_had_and_none_is_counted_twice():
     pool = list(ioi.pairs(12, seed=0))
-
-    def few(n, *, fits=None, **how):
-        frames = {"all": [Frame(None)]}
-        return draw_pairs("few", n, lambda plan: plan.dice.pick(pool), frames=frames, fits=fits, **how)
-
-    units, replaced = draw_units(few, 12, one_unit_each(short), **SEED)
+    few = GeneratedTask("few", "One of a few.", {"all": [Frame(None)]}, lambda plan: plan.dice.pick(pool))
+    units, replaced = draw_units(few.pairs, 12, one_unit_each(short), **SEED)
     assert sorted(unit.cluster for unit in units) == sorted(pair.cluster for pair in pool if short(pair))
     assert set(replaced) == {AGAIN, "does not fit"}
     assert replaced.total() >= GIVEN_UP

@@ -13,9 +13,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from interp.errors import TaskError
 from interp.tasks.example import Example, MinimalPair, Relation
@@ -38,13 +38,49 @@ class Frame:
         self.opening, self.options = opening, options
 
 
+PersonT = TypeVar("PersonT", bound=Person)
+AGAIN = 0.1
+"""Share of proposals that ask for a person's partner: the more, the faster the draw, and the fewer the couples."""
+SELDOM = 0.025
+"""The same where not every pair fits, so that the fewer people who are left make as many couples."""
+
+
+class Couples:
+    """The couples of one draw of a task; anybody may stand with anybody in ``reference``, which nobody resamples."""
+
+    def __init__(self, split: Split, fits: Fits | None) -> None:
+        self._free = split == "reference"
+        self._again = AGAIN if fits is None else SELDOM
+        self._partner: dict[str, Any] = {}  # of the sort of people that the task is about
+        self._drawn_last: dict[str, Any] = {}
+
+    def partner(self, dice: Writer, one: PersonT, proposed: PersonT) -> PersonT:
+        """Who is to stand with `one`: whoever is `proposed`, or now and then the partner, where there is one."""
+        return self._partner.get(lemma(one), proposed) if not self._free and dice.chance(self._again) else proposed
+
+    def admit(self, one: Person, two: Person) -> bool:
+        """Whether the two are a couple already, or neither has a partner."""
+        partners = self._partner.get(lemma(one), two), self._partner.get(lemma(two), one)
+        return self._free or partners == (two, one)
+
+    def cluster(self, one: Person, two: Person) -> str:
+        """The name of the two, who are a couple from when ``keep`` is called."""
+        self._drawn_last = {lemma(one): two, lemma(two): one}
+        return " + ".join(sorted(self._drawn_last))
+
+    def keep(self) -> None:
+        """Make the two that were named last a couple."""
+        self._partner |= self._drawn_last
+
+
 class Plan(NamedTuple):
     """What is fixed of an item before the words that decide are drawn."""
 
     split: Split
     dice: Writer
     dice_of_others: Writer  # for word counterfactuals
-    structure: Any
+    couples: Couples  # who stands with whom so far, where the task is about people
+    structure: str
     before: Words  # the filler sentence in front
     said: frozenset[str]  # its words in lower case: none of them is to decide the sentence after it
     options: Mapping[str, Any]
@@ -62,68 +98,76 @@ class Plan(NamedTuple):
         return with_other_words(spell(drawn), map(spell, self.dice_of_others.sample(fitting, OTHER_WORDS)))
 
 
-def draw_pairs(
-    name: str,
-    n: int,
-    draw: Callable[[Plan], MinimalPair],
-    *,
-    seed: int,
-    split: Split,
-    frames: Mapping[Any, Sequence[Frame]],
-    others: str = "",
-    fits: Fits | None = None,
-    keep: Callable[[], None] = lambda: None,
-) -> Iterator[MinimalPair]:
-    """Draw `n` pairs, balanced over structures, frames and directions.
+@dataclass(frozen=True, eq=False)  # each is itself alone: its frames have no hash
+class GeneratedTask:
+    """A task whose pairs are drawn from the grammar. Its module has the method as a function: ``agreement.pairs``.
 
-    Args:
-        name: The task's, for the dice.
-        n: How many; fewer come where no more fit.
-        draw: Draws a pair of the plan; called again with the same plan where the pair does not fit.
-        seed: Names the draw.
-        split: Whose pairs of lemmas are drawn.
+    Attributes:
+        name: The task's, for ``interp.load_task`` and for the dice.
+        description: One sentence, for people.
         frames: Of each structure.
-        others: Names the second dice.
-        fits: Whether a pair can be used; None if all can.
-        keep: Called when the pair drawn last is to be yielded.
-
-    Yields:
-        The pairs.
-
-    Raises:
-        TaskError: `n` is below 1.
+        draw: Draws a pair of the plan; called again with the same plan where the pair does not fit.
+        others: Names the dice of word counterfactuals.
+        feature: What the related word decides the answer by; None where nothing is probed for.
     """
-    if n < 1:
-        raise TaskError(f"{name}: expected at least one item, got n={n}; ask for a positive number")
-    drawn, in_vain, places = 0, Counter[tuple[int, int]](), sum(map(len, frames.values()))
-    for place, plan in _schedule(name, seed=seed, split=split, frames=frames, others=others):
-        while in_vain[place] < GIVEN_UP:
-            pair = draw(plan)
-            if fits is None or fits(pair):
-                keep()
-                yield pair
-                drawn, in_vain[place] = drawn + 1, 0
-                break
-            in_vain[place] += 1
-        if drawn == n or sum(each == GIVEN_UP for each in in_vain.values()) == places:
-            return
 
+    name: str
+    description: str
+    frames: Mapping[str, Sequence[Frame]]
+    draw: Callable[[Plan], MinimalPair]
+    others: str = ""
+    feature: str | None = None
 
-def _schedule(
-    name: str, *, seed: int, split: Split, frames: Mapping[Any, Sequence[Frame]], others: str
-) -> Iterator[tuple[tuple[int, int], Plan]]:
-    """Plan items without end; of each also the number of its structure and of its frame."""
-    structures = list(frames)
-    for index in count():
-        turn, which = divmod(index, len(structures))
-        of_structure = frames[structures[which]]
-        cycle, step = divmod(turn, len(of_structure))
-        dice, frame = Writer(name, seed, split, index), of_structure[step]
-        before = dice.filler(frame.opening) if frame.opening else []
-        other_dice = Writer(name, seed, split, index, others)
-        said = frozenset(word.text.lower() for word in before)
-        flipped = (step + cycle) % 2 == 1
-        yield (which, step), Plan(split, dice, other_dice, structures[which], before, said, frame.options, flipped)
+    def pairs(self, n: int, *, seed: int, split: Split = "test", fits: Fits | None = None) -> Iterator[MinimalPair]:
+        """Draw `n` minimal pairs, the structures in turn, balanced over frames and directions.
+
+        Args:
+            n: How many; the first items are the same for every `n`.
+            seed: Names the draw.
+            split: Whose pairs of lemmas they use; the task's module says of which words.
+            fits: Whether a pair can be used; in the place of one that cannot another is drawn. None if all can.
+
+        Yields:
+            The pairs, for ``interp.encode_task``; fewer than `n` where no more fit.
+
+        Raises:
+            TaskError: `n` is below 1.
+
+        Examples:
+            >>> from interp.tasks import agreement
+            >>> len(list(agreement.pairs(4, seed=0)))
+            4
+        """
+        if n < 1:
+            raise TaskError(f"{self.name}: expected at least one item, got n={n}; ask for a positive number")
+        drawn, in_vain, places = 0, Counter[tuple[int, int]](), sum(map(len, self.frames.values()))
+        couples = Couples(split, fits)
+        for place, plan in self._schedule(seed, split, couples):
+            while in_vain[place] < GIVEN_UP:
+                pair = self.draw(plan)
+                if fits is None or fits(pair):
+                    couples.keep()
+                    yield pair
+                    drawn, in_vain[place] = drawn + 1, 0
+                    break
+                in_vain[place] += 1
+            if drawn == n or sum(each == GIVEN_UP for each in in_vain.values()) == places:
+                return
+
+    def _schedule(self, seed: int, split: Split, couples: Couples) -> Iterator[tuple[tuple[int, int], Plan]]:
+        """Plan items without end; of each also the number of its structure and of its frame."""
+        structures = list(self.frames)
+        for index in count():
+            turn, which = divmod(index, len(structures))
+            structure = structures[which]
+            cycle, step = divmod(turn, len(self.frames[structure]))
+            dice, frame = Writer(self.name, seed, split, index), self.frames[structure][step]
+            before = dice.filler(frame.opening) if frame.opening else []
+            other_dice = Writer(self.name, seed, split, index, self.others)
+            said = frozenset(word.text.lower() for word in before)
+            flipped = (step + cycle) % 2 == 1
+            plan = Plan(split, dice, other_dice, couples, structure, before, said, frame.options, flipped)
+            yield (which, step), plan
 
 
 def example(
@@ -153,38 +197,3 @@ def looking_back(words: Sequence[Word], relation: str, related: str, distractors
 def with_other_words(item: Example, others: Iterable[Example]) -> Example:
     """`item` with `others` for its word counterfactuals, in which what was right is wrong."""
     return replace(item, word_counterfactuals=tuple(replace(each, wrong=item.right) for each in others))
-
-
-PersonT = TypeVar("PersonT", bound=Person)
-AGAIN = 0.1
-"""Share of proposals that ask for a person's partner: the more, the faster the draw, and the fewer the couples."""
-SELDOM = 0.025
-"""The same where not every pair fits, so that the fewer people who are left make as many couples."""
-
-
-class Couples(Generic[PersonT]):
-    """The couples of one draw of a task; anybody may stand with anybody in ``reference``, which nobody resamples."""
-
-    def __init__(self, split: Split, fits: Fits | None) -> None:
-        self._free = split == "reference"
-        self._again = AGAIN if fits is None else SELDOM
-        self._partner: dict[str, PersonT] = {}
-        self._drawn_last: dict[str, PersonT] = {}
-
-    def partner(self, dice: Writer, one: PersonT, proposed: PersonT) -> PersonT:
-        """Who is to stand with `one`: whoever is `proposed`, or now and then the partner, where there is one."""
-        return self._partner.get(lemma(one), proposed) if not self._free and dice.chance(self._again) else proposed
-
-    def admit(self, one: PersonT, two: PersonT) -> bool:
-        """Whether the two are a couple already, or neither has a partner."""
-        partners = self._partner.get(lemma(one), two), self._partner.get(lemma(two), one)
-        return self._free or partners == (two, one)
-
-    def cluster(self, one: PersonT, two: PersonT) -> str:
-        """The name of the two, who are a couple from when ``keep`` is called."""
-        self._drawn_last = {lemma(one): two, lemma(two): one}
-        return " + ".join(sorted(self._drawn_last))
-
-    def keep(self) -> None:
-        """Make the two that were named last a couple."""
-        self._partner |= self._drawn_last
