@@ -265,17 +265,18 @@ _SPOKEN = {"pos": "position", "key": "attention to"}
 
 
 def panel(sweep: Swept) -> tuple[Grid, int] | None:
-    """The table of the cells, each axis in the order of the sweep, and how many rows there are.
+    """The table of the cells, each axis by its numbers, or names in the order of the sweep, and how many rows it has.
 
     Of very many rows those with the strongest cells are kept. None of a single cell, and where it would be too wide.
     """
     cells, labels = sweep.cells, sweep.labels
     across = next((axis for axis in _ACROSS if axis in labels), labels[-1])
     down = sorted(set(labels) - {across}, key=[*_DOWN, *sorted(labels)].index)
-    columns = cells[across].drop_duplicates()
+    codes = {axis: pd.factorize(cells[axis], sort=pd.api.types.is_integer_dtype(cells[axis])) for axis in labels}
+    places = pd.DataFrame({axis: numbers for axis, (numbers, _) in codes.items()}, cells.index)
+    columns = pd.Series(codes[across][1])
     if len(cells) == 1 or len(columns) > _MOST:
         return None
-    places = cells[list(labels)].apply(lambda values: pd.factorize(values)[0])
     row = places.groupby(down).ngroup() if down else 0 * places[across]
     n_rows = int(row.max()) + 1
     numbers = np.full((n_rows, len(columns)), -1)

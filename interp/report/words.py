@@ -164,7 +164,9 @@ def left_out(provenance: Mapping[str, Any]) -> list[str]:
 
 def about(provenance: Mapping[str, Any], evidence: str, *, intervals: bool = True) -> tuple[str, ...]:
     """The header's facts: the model, how much was measured, the intervals' level, the version and the date."""
-    model = str(provenance.get("model", ""))
+    model, tasks = str(provenance.get("model", "")), provenance.get("tasks", ())
     named = f"Model {model if len(model) <= 80 else shown(model)}" if model else ""
-    facts = [named, evidence, "95 % intervals" if intervals else ""]
+    chat = any(each.get("chat") for each in (provenance, *tasks) if isinstance(each, Mapping))
+    asked = "prompts in the chat template" if chat else ""
+    facts = [named, evidence, asked, "95 % intervals" if intervals else ""]
     return (*filter(None, facts), f"interp {version('interp')}", date.today().isoformat())

@@ -39,6 +39,14 @@ def test_layers_go_down_and_heads_across_whatever_was_asked_first():
     np.testing.assert_array_equal(grid.values, np.arange(12).reshape(4, 3).T)
 
 
+def test_numbers_are_in_order_and_names_in_that_of_the_sweep():
+    grid, _ = panel(shown_of({"layer": (2, 0), "head": (6, 1)}, effect=np.arange(4.0)))
+    assert (list(grid.values.index), list(grid.values.columns)) == (["0", "2"], ["1", "6"])
+    np.testing.assert_array_equal(grid.values, [[3, 2], [1, 0]])
+    grid, _ = panel(shown_of({"layer": (2, 0), "pos": ("last", "BOS")}))
+    assert list(grid.values.columns) == ["last", "BOS"]
+
+
 def test_a_single_cell_and_a_table_that_is_too_wide_are_none():
     assert panel(shown_of({"layer": [1], "head": [2]})) is None
     assert panel(shown_of({"layer": range(2), "neuron": range(49)})) is None

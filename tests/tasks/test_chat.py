@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import interp
 from interp.cli import app
 from interp.errors import InputError, TaskError
+from interp.report.html import as_page
+from interp.report.sweep import page_of
 from interp.tasks import agreement
 from interp.tasks.blimp_task import BLIMP
 from interp.tasks.catalogue import load_task
@@ -100,6 +102,8 @@ class TestSmolLM2:
         found, other, same = (interp.ablate(model, each, run=tmp_path) for each in (chatted, plain, again))
         assert found.provenance["chat"] is True
         assert "chat" not in other.provenance
+        pages = [as_page(page_of(each)) for each in (found, other)]
+        assert ["<span>prompts in the chat template</span>" in page for page in pages] == [True, False]
         assert found.provenance["run"] == same.provenance["run"] != other.provenance["run"]
 
 
