@@ -159,7 +159,7 @@ def test_the_command_line_says_what_is_left_of_each_task_before_it_begins_and_in
     assert done.exit_code == 0, done.output
     assert done.stderr.splitlines()[:2] == [
         f"warning: reflexive is left out: {REASON}",
-        "agreement: 20 of 20 units",
+        "agreement: 20 units",
     ]
     assert json.loads(done.stdout)["left_out" if command[0] == "heads" else "tasks_left_out"] == {"reflexive": REASON}
     assert f"Left out: reflexive: {REASON}." in unescape((tmp_path / "report" / "report.html").read_text("utf-8"))
