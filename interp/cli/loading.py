@@ -37,12 +37,12 @@ def _carried(task: "Task") -> str:
     """How many units there are of a task, and what became of the others."""
     from interp.tasks.catalogue import is_generated
 
-    dropped, units = sum(task.dropped.values()), f"{task.name}: {len(task.units):,}"
-    if not dropped:
-        return f"{units} units"
-    why, redrawn = "; ".join(task.dropped), is_generated(task.name)
-    of, became = ("", "other pairs drawn") if redrawn else (f" of {len(task.units) + dropped:,}", "left out")
-    return f"{units}{of} units ({dropped:,} {became}: {why})"
+    dropped, n = sum(task.dropped.values()), len(task.units)
+    if is_generated(task.name):
+        replaced = f" ({dropped:,} pairs could not be used: {'; '.join(task.dropped)})" if dropped else ""
+        return f"{task.name}: {n:,} units{replaced}"
+    without = f" ({dropped} left out: {'; '.join(task.dropped)})" if dropped else ""
+    return f"{task.name}: {n} of {n + dropped} units{without}"
 
 
 def tokenizer_named(name: str) -> "tuple[PreTrainedTokenizerBase, int | None]":

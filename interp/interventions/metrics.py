@@ -48,19 +48,25 @@ Squares = Float[np.ndarray, " row"]
 Fired = Int[np.ndarray, " row"]
 
 
-def _sources(name: str, function: Any, found: dict[str, str]) -> dict[str, str]:
-    """What says what a function computes: by their names, sources of functions of its module, and constants."""
+def _functions(name: str, function: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """By its name, a function, and those of its module that it uses."""
+    found[name] = function = inspect.unwrap(function)
+    for used in sorted((_names(function.__code__) & function.__globals__.keys()) - found.keys()):
+        other = function.__globals__[used]
+        if inspect.isfunction(other) and other.__module__ == function.__module__:
+            _functions(used, other, found)
+    return found
+
+
+def _source(function: Any) -> str:
+    """A function's source, or its code where there is none, and the numbers and texts of its module that it uses."""
     code, known = function.__code__, function.__globals__
     try:
-        found[name] = inspect.getsource(function)
+        source = inspect.getsource(function)
     except (OSError, TypeError):
-        found[name] = repr((code.co_code, code.co_names, [each for each in code.co_consts if not inspect.iscode(each)]))
-    for used in (_names(code) & known.keys()) - found.keys():
-        if inspect.isfunction(known[used]) and known[used].__module__ == function.__module__:
-            _sources(used, known[used], found)
-        elif isinstance(known[used], str | int | float | tuple | frozenset):
-            found[used] = f"{used} = {known[used]!r}"
-    return found
+        source = repr((code.co_code, code.co_names, [each for each in code.co_consts if not inspect.iscode(each)]))
+    used = (each for each in sorted(_names(code) & known.keys()) if isinstance(known[each], str | int | float))
+    return "\n".join([source, *(f"{each} = {known[each]!r}" for each in used)])
 
 
 def _names(code: CodeType) -> set[str]:
@@ -89,18 +95,23 @@ class MetricFunction:
 
     @property
     def source_hash(self) -> str:
-        """SHA-256 of its source and, of its module, of the functions and constants that it uses.
+        """SHA-256 of its source and, of its module, of the functions, numbers and texts that it uses.
 
-        Where there is no source, of the code. What it uses of other modules is not in it.
+        Where there is no source, of the code. What else it uses, such as lists or other modules, is not in it.
         """
-        found = _sources(self.function.__name__, self.function, {})
-        return hashlib.sha256("\n".join(source for _, source in sorted(found.items())).encode()).hexdigest()
+        sources = map(_source, self._functions().values())
+        return hashlib.sha256("\n".join(sources).encode()).hexdigest()
+
+    def _functions(self) -> dict[str, Any]:
+        return _functions(self.function.__name__, self.function, {})
 
     def asked(self) -> str:
         """What a kept run is found by. Refuses what the source does not say: variables of a function around it."""
-        if names := self.function.__code__.co_freevars:
+        inner = {each: names for each, used in self._functions().items() if (names := used.__code__.co_freevars)}
+        for name, names in inner.items():
+            own = self.name if name == self.function.__name__ else f"{self.name}'s {name}"
             raise InputError(
-                f"run: metric {self.name} takes {', '.join(names)} from the function around it, which no hash of its "
+                f"run: metric {own} takes {', '.join(names)} from the function around it, which no hash of its "
                 "source can tell; write it at the top of a module, or measure without run"
             )
         if self.function.__name__ == "<lambda>":

@@ -33,6 +33,7 @@ from interp.interventions.rows import Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site
 from interp.options import ReplacementName
+from interp.tasks.drawing import ALONE
 from interp.tasks.task import Task
 
 
@@ -254,7 +255,7 @@ def with_donors(task: Task) -> Task:
         )
     if len(units) == len(task.units):
         return task
-    dropped = {**task.dropped, "no reference example of its template and length": len(task.units) - len(units)}
+    dropped = {**task.dropped, ALONE: len(task.units) - len(units)}
     return replace(task, units=units, dropped=dropped)
 
 

@@ -3,7 +3,8 @@
 1. The pairs are drawn as for a tokenizer that carries all words. Where it carries all of them, they are the units.
 2. Where it does not, they are drawn once more. In the place of a pair that it cannot carry, or that was drawn before,
    another is drawn with the same structure and frame; what was replaced is counted by requirement.
-3. Drawing ends with the number asked for, or where ``items.GIVEN_UP`` draws of each structure and frame found no other
+3. A unit of which no reference pair has the template and the length could not be resampled, and is replaced likewise.
+4. Drawing ends with the number asked for, or where ``items.GIVEN_UP`` draws of each structure and frame found no other
    unit: then these are all that can be had.
 """
 
@@ -22,6 +23,8 @@ Encode = Callable[[Sequence[MinimalPair]], tuple[list[Unit], Counter[str]]]
 """Gives the units that a tokenizer carries, and how many pairs fail each requirement."""
 AGAIN = "drawn before"
 """Counted beside the requirements: a pair of another draw's texts is no new unit."""
+ALONE = "no reference example of its template and length"
+"""Likewise: nothing stands in for its activations where they are resampled."""
 _KEPT = 32
 
 
@@ -54,6 +57,27 @@ def draw_units(pairs: Pairs, n: int, encode: Encode, *, seed: int, split: Split)
     for _ in pairs(n, seed=seed, split=split, fits=fits):
         pass
     return units, +failed
+
+
+def with_others(encode: Encode, references: Sequence[Unit], metric: str) -> Encode:
+    """`encode`, of pairs each of whose rows has a row of the references of its template and length."""
+    there = _layouts(references, metric)
+
+    def fitting(pairs: Sequence[MinimalPair]) -> tuple[list[Unit], Counter[str]]:
+        units, failed = encode(pairs)
+        kept = [unit for unit in units if _layouts([unit], metric) <= there]
+        return kept, failed + Counter({ALONE: len(units) - len(kept)})
+
+    return fitting
+
+
+def _layouts(units: Sequence[Unit], metric: str) -> set[tuple[str, int]]:
+    return {
+        (each.example.template, len(each.prompt) + len(end))
+        for unit in units
+        for each in unit.examples
+        for end, _ in each.continuations(metric)
+    }
 
 
 @lru_cache(maxsize=_KEPT)

@@ -25,7 +25,7 @@ from interp.arguments import named_arguments
 from interp.errors import InputError, NotCarriedError, TaskError, suggest
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
 from interp.tasks.chat import in_chat
-from interp.tasks.drawing import Pairs, draw_units, drawn_plainly
+from interp.tasks.drawing import Pairs, draw_units, drawn_plainly, with_others
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.phrases import Split
 from interp.tasks.tagging import all_known
@@ -378,11 +378,10 @@ class TaskRequest:
             chosen = self._against(list(given))
             return encoder.units([*in_chat(chosen, self.tokenizer)] if self.chat else chosen)
 
-        units, replaced = draw_units(pairs, n, encode, seed=self.seed, split=split)
-        references, _ = (
-            draw_units(pairs, n_references, encode, seed=self.seed, split="reference") if units else ([], {})
-        )
-        if not references:  # an error, which says why
+        references, _ = draw_units(pairs, n_references, encode, seed=self.seed, split="reference")
+        fitting = with_others(encode, references, metric)
+        units, replaced = draw_units(pairs, n, fitting, seed=self.seed, split=split)
+        if not units:  # an error, which says why
             plain = drawn_plainly(pairs, n, self.seed, split)
             return self.encode(plain, references=drawn_plainly(pairs, n_references, self.seed, "reference"))
         if len(units) < n:

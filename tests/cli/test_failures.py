@@ -26,7 +26,7 @@ def test_bad_input_is_one_line_and_exit_code_2_and_nothing_is_written(fail_with,
     assert result.exit_code == 2
     *counts, last = result.stderr.splitlines()
     assert last == f"error: {' '.join(str(error).split())}"
-    assert all(": 30 units (3 other pairs drawn: " in each for each in counts)
+    assert all(": 30 units (3 pairs could not be used: " in each for each in counts)
     assert "Traceback" not in result.output
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []

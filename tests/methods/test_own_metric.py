@@ -95,17 +95,27 @@ def metric(logits, example):
     return (lambda each: again(each))(logits[example.right[0]])
 
 again = scaled
+
+CLOSED = (lambda factor: lambda logit: factor * logit)(2)
+
+def closed(logits, example):
+    return CLOSED(logits[example.right[0]])
 """
 
 
 def test_the_hash_sees_what_it_uses_of_its_module(tmp_path):
-    def hash_of(**fields):
+    def module_of(**fields):
         path = tmp_path / f"own_{len(list(tmp_path.iterdir()))}.py"
         path.write_text(METRIC.format(**{"factor": 1, "sign": "+", "unused": 0} | fields))
         spec = importlib.util.spec_from_file_location(path.stem, path)
         spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
-        return MetricFunction(module.metric).source_hash
+        return module
 
+    def hash_of(**fields):
+        return MetricFunction(module_of(**fields).metric).source_hash
+
+    with pytest.raises(InputError, match=r"own_0\.closed's CLOSED takes factor from the function around it"):
+        MetricFunction(module_of().closed).asked()
     assert hash_of() == hash_of() == hash_of(unused=1)
     assert len({hash_of(), hash_of(factor=2), hash_of(sign="-")}) == 3
 

@@ -6,9 +6,10 @@ from trained_tokenizers import KINDS, tokenizer_like
 
 from interp import load_model
 from interp.claims.bootstrap import FEWEST_CLUSTERS
+from interp.interventions.reference_set import with_donors
 from interp.tasks import agreement, catalogue, induction, ioi, reflexive
 from interp.tasks.catalogue import load_task
-from interp.tasks.drawing import AGAIN, draw_units
+from interp.tasks.drawing import AGAIN, ALONE, draw_units
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.items import GIVEN_UP, Frame, GeneratedTask
 
@@ -111,12 +112,20 @@ def test_fewer_than_asked_for_are_warned_of(caplog, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", TASKS)
-def test_real_vocabularies_carry_every_generated_task(kind, name, data_dir, monkeypatch):
-    monkeypatch.setattr(catalogue, "REFERENCES", 8)
+def test_real_vocabularies_carry_every_generated_task(kind, name, data_dir):
     task = load_task(name, tokenizer=tokenizer_like(kind, data_dir))
     assert len(task.units) == 200
     assert len({unit.cluster for unit in task.units}) >= 2 * FEWEST_CLUSTERS
     assert all(len({len(each.prompt) for each in unit.examples}) == 1 for unit in task.units)
+    assert with_donors(task) is task
+
+
+def test_a_unit_that_nothing_could_stand_in_for_is_replaced(data_dir, monkeypatch):
+    monkeypatch.setattr(catalogue, "REFERENCES", 40)
+    task = load_task("retrieval", tokenizer=tokenizer_like("smollm2", data_dir), n=30)
+    assert task.dropped[ALONE] > 0
+    assert len(task.units) == 30
+    assert with_donors(task) is task
 
 
 def test_a_real_vocabulary_carries_as_many_units_as_are_asked_for(data_dir, monkeypatch):

@@ -105,9 +105,10 @@ def _value(contents: Any, key: str) -> Any:
 def _require_plain_positions(contents: Any, architecture: str, fields: dict[str, Any], path: Path) -> None:
     """Refuse scaled rotary positions that ``transformers`` leaves out of the config; it would compute without them."""
     scaling = _value(contents, f"{architecture}.rope.scaling.type")
-    held = next((each.name for each in contents.tensors if each.name in _SCALED), None)
     kind = (fields.get("rope_parameters") or {}).get("rope_type", "default")
-    if kind == "default" and (held or scaling not in (None, "none")):
+    unread = _SCALED if kind == "default" else (_FACTORS,)
+    held = next((each.name for each in contents.tensors if each.name in unread), None)
+    if held or (kind == "default" and scaling not in (None, "none")):
         what = f"tensor {held!r}" if held else f"rope.scaling.type {scaling!r}"
         raise LoadError(
             f"{path}: its rotary positions are scaled ({what}), which transformers does not read from a GGUF file; "

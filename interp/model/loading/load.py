@@ -221,7 +221,7 @@ def _from_module(
 ) -> HookedTransformer:
     """A model of ours that computes what a module does, or a bridge, with the bridge's tokenizer unless one is given.
 
-    That it does is seen in the original's own dtype, or in the one that was asked for, if that is wider.
+    That it does is seen in a dtype that holds the original's own and the one that was asked for.
     """
     name, bridged = type(given).__name__, bridge.is_bridge(given)
     if (why := bridge.why_no_head(given)) is not None:
@@ -234,7 +234,10 @@ def _from_module(
         own = next(given.parameters()).dtype
         model = build(checkpoint, device, torch.promote_types(own, dtype) if own in ALLOWED else dtype)
         require_agreement(given if bridged else ModuleLogits(given), model, name)
-        return model if model.W_E.dtype == dtype else build(checkpoint, device, dtype)
+        if model.W_E.dtype == dtype:
+            return model
+        del model  # before the other takes its memory
+        return build(checkpoint, device, dtype)
     except LoadError as error:
         if not bridged:
             raise
