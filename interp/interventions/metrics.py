@@ -107,13 +107,13 @@ class MetricFunction:
 
     def asked(self) -> str:
         """What a kept run is found by. Refuses what the source does not say: variables of a function around it."""
-        inner = {each: names for each, used in self._functions().items() if (names := used.__code__.co_freevars)}
-        for name, names in inner.items():
-            own = self.name if name == self.function.__name__ else f"{self.name}'s {name}"
-            raise InputError(
-                f"run: metric {own} takes {', '.join(names)} from the function around it, which no hash of its "
-                "source can tell; write it at the top of a module, or measure without run"
-            )
+        for name, used in self._functions().items():
+            if names := used.__code__.co_freevars:
+                own = self.name if name == self.function.__name__ else f"{self.name}'s {name}"
+                raise InputError(
+                    f"run: metric {own} takes {', '.join(names)} from the function around it, which no hash of its "
+                    "source can tell; write it at the top of a module, or measure without run"
+                )
         if self.function.__name__ == "<lambda>":
             raise InputError(
                 f"run: metric {self.name} has no name, and its source is the whole line, which may hold several; "
