@@ -189,6 +189,13 @@ def test_an_address_that_changes_shows_another_card(page):
     card(page).locator("h2", has_text="Head 0.1").wait_for()
 
 
+def test_an_address_given_just_as_a_card_is_closed_shows_its_card(fresh):
+    cell(fresh, 1, 3).click()
+    fresh.evaluate("document.querySelector('dialog[open]').close(); location.hash = '#head-2.10'")
+    card(fresh).locator("h2", has_text="Head 2.10").wait_for()
+    assert fresh.evaluate("location.hash") == "#head-2.10"
+
+
 def test_an_address_of_no_head_opens_nothing(fresh):
     address = fresh.url
     fresh.goto("about:blank")

@@ -118,8 +118,13 @@ class Card {
     this.dialog.setAttribute("aria-labelledby", "card-title");
     // A click beside the card closes it.
     this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close());
-    this.dialog.addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
+    this.dialog.addEventListener("close", () => this.leave());
     document.body.append(this.dialog);
+  }
+
+  leave() {  // the event comes late: by then the address may name the next head, and that card may be open
+    const left = !this.dialog.open && location.hash === `#head-${this.name}`;
+    if (left) history.replaceState(null, "", location.pathname + location.search);
   }
 
   neighbour(step) {
