@@ -263,7 +263,7 @@ def carried_by(
         clusters: list[str] = []
         replaced: Mapping[str, int] = {}
         try:
-            task = request.draw(pairs, wanted, "test", _TRIED)
+            task = request.draw(pairs, wanted, "test", REFERENCES)
             clusters, replaced = [unit.cluster for unit in task.units], task.dropped
         except NotCarriedError as error:
             replaced = {error.fault.removeprefix(f"{name}: "): wanted}

@@ -179,7 +179,7 @@ def test_sites_and_families_are_listed_whole():
     ):
         assert said in (ROOT / where).read_text()
     counts = re.findall(r"(\d+) families", (ROOT / "README.md").read_text())
-    assert counts == 3 * [str(n + 3)]  # nanoGPT, minGPT, llama2.c
+    assert counts == 3 * [str(n)]
 
 
 def names_in(text):
