@@ -8,7 +8,16 @@ import gguf
 import torch
 from gguf import GGMLQuantizationType as Type
 from tiny_models import draw
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from interp.model.loading.fetched import Fetchable
 
@@ -40,6 +49,13 @@ PARTS = {
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "self_attn.qkv_proj": "attn_qkv",
+    "mlp.gate_up_proj": "ffn_up",
+}
+GEMMA_PARTS = PARTS | {
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
 }
 """A layer's tensors, by Hugging Face's names of them and llama.cpp's."""
 
@@ -52,6 +68,14 @@ def qwen2(**fields):
     return draw(Qwen2ForCausalLM(Qwen2Config(**LLAMA | fields)).eval(), 0)
 
 
+def phi3(**fields):
+    return draw(Phi3ForCausalLM(Phi3Config(**LLAMA | {"pad_token_id": 0} | fields)).eval(), 0)
+
+
+def gemma2(**fields):
+    return draw(Gemma2ForCausalLM(Gemma2Config(**LLAMA | {"head_dim": 16} | fields)).eval(), 0)
+
+
 def factors_of(module):
     """What llama.cpp's converter writes of stretched positions: plain frequencies by those of the module."""
     own = module.model.rotary_emb.inv_freq
@@ -59,21 +83,26 @@ def factors_of(module):
 
 
 def tensors_of(module):
-    """By llama.cpp's names; of a Llama, whose neighbours are turned there, rows of queries and keys change places."""
+    """By llama.cpp's names; of a Llama, whose neighbours are turned there, rows of queries and keys change places.
+
+    Norms of a Gemma multiply by 1 + w, and its file has the sum.
+    """
     config, state = module.config, module.state_dict()
     found = {"token_embd.weight": state["model.embed_tokens.weight"], "output_norm.weight": state["model.norm.weight"]}
     if not config.tie_word_embeddings:
         found["output.weight"] = state["lm_head.weight"]
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for layer in range(config.num_hidden_layers):
-        for theirs, name in PARTS.items():
-            weight = state[f"model.layers.{layer}.{theirs}.weight"]
+        for theirs, name in (GEMMA_PARTS if config.model_type == "gemma2" else PARTS).items():
+            if (weight := state.get(f"model.layers.{layer}.{theirs}.weight")) is None:
+                continue
             if name in heads and config.model_type == "llama":
                 weight = weight.view(heads[name], 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
             found[f"blk.{layer}.{name}.weight"] = weight
             if (bias := state.get(f"model.layers.{layer}.{theirs}.bias")) is not None:
                 found[f"blk.{layer}.{name}.bias"] = bias
-    return {name: tensor.detach().float() for name, tensor in found.items()}
+    more = {"gemma2": 1}.get(config.model_type, 0)
+    return {name: (tensor + more * ("norm" in name)).detach().float() for name, tensor in found.items()}
 
 
 def save(path, module, quantised=Type.F32, *, architecture="llama", tokenizer=True, more=(), extra=None, without=()):
@@ -85,7 +114,7 @@ def save(path, module, quantised=Type.F32, *, architecture="llama", tokenizer=Tr
         quantised: How matrices are.
         architecture: What the file says it is.
         tokenizer: Whether it has one.
-        more: Of the metadata, names below the architecture's, and texts.
+        more: Of the metadata, names below the architecture's, and texts or numbers.
         extra: More tensors by their names.
         without: Names of tensors that are left out.
     """
@@ -99,8 +128,11 @@ def save(path, module, quantised=Type.F32, *, architecture="llama", tokenizer=Tr
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     writer.add_vocab_size(config.vocab_size)
-    for name, text in more:
-        writer.add_string(f"{architecture}.{name}", text)
+    if config.pad_token_id is not None:
+        writer.add_pad_token_id(config.pad_token_id)
+    for name, value in more:
+        kind = gguf.GGUFValueType.get_type(value)
+        writer.add_key_value(f"{architecture}.{name}", value, kind)
     if tokenizer:
         _add_tokenizer(writer)
     for name, tensor in {**tensors_of(module), **(extra or {})}.items():

@@ -2,14 +2,17 @@
 
 1. The package ``gguf`` reads the table of contents. What is damaged, in parts, quantised in an unknown way, or turned
    by positions that are known neither to ``transformers`` nor here, is refused before a weight is read.
-2. ``transformers`` makes the config and the tokenizer of it. The family is then one of ``huggingface.py``. Llama 3.1's
-   stretched positions, which ``transformers`` leaves out, are those of the file's tensor ``rope_freqs.weight``.
+2. ``transformers`` makes the config and the tokenizer of it. The family is then one of ``huggingface.py``. What
+   ``transformers`` leaves out of some is read here: Llama 3.1's stretched positions (``rope_freqs.weight``), windows,
+   the rotary base, the scale of scores in the largest Gemmas. A file that then says something else than the config is
+   refused.
 3. ``transformers`` dequantises the weights, once, in the dtype that was asked for. Its module is read as one that was
    given, and freed. It must hold as many numbers as the file: what it has no place for, it would pass over.
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -45,13 +48,15 @@ def gguf_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None, dtype
             raise LoadError(
                 f"{path}: transformers cannot read a GGUF file of architecture {architecture!r} ({error}); {_BEFORE}"
             ) from error
-        fields = config.to_dict()
-        _require_plain_positions(contents, str(architecture), fields, path)
+        said = partial(_said, contents, str(architecture))
+        fields = _filled(config.to_dict(), said)
+        _require_plain_positions(contents, said, fields, path)
         if tokenizer is None and "tokenizer.ggml.tokens" in contents.fields:
             tokenizer = _tokenizer(place, path)
     weights = [each.n_elements for each in contents.tensors if each.name != _FACTORS]
     read = partial(_weights, path, config, dtype, sum(weights))
     found = family_of(fields, str(path)).checkpoint(fields, read, str(path), tokenizer)
+    _require_same(found.config, said, path)
     factors = next((each.data for each in contents.tensors if each.name == _FACTORS), None)
     return found if factors is None else replace(found, config=_stretched(found.config, factors, path))
 
@@ -102,18 +107,69 @@ def _value(contents: Any, key: str) -> Any:
     return None if field is None else field.contents()
 
 
-def _require_plain_positions(contents: Any, architecture: str, fields: dict[str, Any], path: Path) -> None:
+def _said(contents: Any, architecture: str, key: str) -> Any:
+    """A value of the model's own metadata; None where there is none."""
+    return _value(contents, f"{architecture}.{key}")
+
+
+_GEMMA_27B = (("gemma2", 46), ("gemma3_text", 62))
+"""Their scores are divided by the root of the width of a head if heads filled the stream; no key of a file says so."""
+
+
+def _filled(fields: dict[str, Any], said: Callable[[str], Any]) -> dict[str, Any]:
+    """The config's fields, with those of the file that ``transformers`` leaves out for some families."""
+    found, rotary = dict(fields), fields.get("rope_parameters") or {}
+    if (window := said("attention.sliding_window")) and found.get("sliding_window") is None:
+        found["sliding_window"] = int(window)
+    if (base := said("rope.freq_base")) and "rope_theta" in rotary:
+        found["rope_parameters"] = {**rotary, "rope_theta": float(base)}
+    if (found.get("model_type"), found.get("num_hidden_layers")) in _GEMMA_27B:
+        found["query_pre_attn_scalar"] = found["hidden_size"] // found["num_attention_heads"]
+    return found
+
+
+def _require_plain_positions(contents: Any, said: Callable[[str], Any], fields: dict[str, Any], path: Path) -> None:
     """Refuse scaled rotary positions that ``transformers`` leaves out of the config; it would compute without them."""
-    scaling = _value(contents, f"{architecture}.rope.scaling.type")
     kind = (fields.get("rope_parameters") or {}).get("rope_type", "default")
     unread = _SCALED if kind == "default" else (_FACTORS,)
-    held = next((each.name for each in contents.tensors if each.name in unread), None)
-    if held or (kind == "default" and scaling not in (None, "none")):
-        what = f"tensor {held!r}" if held else f"rope.scaling.type {scaling!r}"
+    held = [f"tensor {each.name!r}" for each in contents.tensors if each.name in unread]
+    if kind == "default":
+        plain = {"rope.scaling.type": (None, "none"), "rope.scaling.factor": _UNSCALED, "rope.scale_linear": _UNSCALED}
+        if said("rope.scaling.type") == "none":
+            plain = {}  # then no factor counts
+        held += [f"{key} {said(key)!r}" for key, values in plain.items() if said(key) not in values]
+    if held:
         raise LoadError(
-            f"{path}: its rotary positions are scaled ({what}), which transformers does not read from a GGUF file; "
+            f"{path}: its rotary positions are scaled ({held[0]}), which transformers does not read from a GGUF file; "
             f"{_BEFORE}"
         )
+
+
+_UNSCALED = (None, 0, 1)
+_SAME: Mapping[str, Callable[[TransformerConfig], float | None]] = {
+    "attention.key_length": lambda config: config.d_head,
+    "attention.layer_norm_epsilon": lambda config: config.eps,
+    "attention.layer_norm_rms_epsilon": lambda config: config.eps,
+    "attention.sliding_window": lambda config: config.window or config.n_ctx,
+    "attn_logit_softcapping": lambda config: config.score_cap,
+    "expert_used_count": lambda config: config.n_active_experts,
+    "final_logit_softcapping": lambda config: config.logit_cap,
+    "rope.dimension_count": lambda config: config.rotary_dim or config.d_head,
+    "rope.freq_base": lambda config: config.rotary_base,
+}
+"""What a file says of the model, and what of our config has to be the same."""
+
+
+def _require_same(config: TransformerConfig, said: Callable[[str], Any], path: Path) -> None:
+    """Refuse a config that is not the file's: ``transformers`` passes over keys that it does not know of a family."""
+    for key, of in _SAME.items():
+        expected, got = said(key), of(config)
+        if key == "attention.sliding_window" and expected:
+            expected = min(expected, config.n_ctx)
+        if expected and (got is None or not math.isclose(expected, got, rel_tol=1e-5)):
+            raise LoadError(
+                f"{path}: {key} is {expected:g}, and transformers makes a model with {got} of the file; {_BEFORE}"
+            )
 
 
 def _stretched(config: TransformerConfig, factors: NDArray[np.float32], path: Path) -> TransformerConfig:

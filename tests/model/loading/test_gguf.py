@@ -7,13 +7,14 @@ import torch
 from refusals import refused
 from tiny_models import random_gpt2, relative_error, word_tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from written_gguf import FACTORS, TEMPLATE, TOKENS, Type, dequantised, factors_of, llama, qwen2, save
+from written_gguf import FACTORS, TEMPLATE, TOKENS, Type, dequantised, factors_of, gemma2, llama, phi3, qwen2, save
 
 from interp.model.loading import configuration_and_tokenizer, load_model, save_model
 
 IDS = torch.arange(40)[None] % len(TOKENS)
 STRETCHED = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 STRETCHED |= {"original_max_position_embeddings": 32, "rope_theta": 50.0}
+WIDTH = [("attention.key_length", 16)]
 BEFORE = "take the model as it was before it was quantised: its folder, or its name on the hub"
 
 
@@ -49,6 +50,24 @@ class TestNumbers:
         with torch.no_grad():
             got = load_model(save(tmp_path / "tiny.gguf", module, architecture="qwen2"))(IDS)
             assert relative_error(got, module(IDS).logits) < 1e-5
+
+    @pytest.mark.parametrize(
+        ("make", "fields", "more"),
+        [
+            (phi3, {"sliding_window": 8}, [("attention.sliding_window", 8)]),
+            (gemma2, {"num_hidden_layers": 46, "query_pre_attn_scalar": 16}, WIDTH),  # 64 / 4, as of the largest
+            (gemma2, {"sliding_window": 8}, [*WIDTH, ("attention.sliding_window", 8)]),
+        ],
+        ids=["a window", "a scale of scores", "every other layer"],
+    )
+    def test_what_transformers_leaves_out(self, tmp_path, make, fields, more):
+        module = make(**fields)
+        path = save(tmp_path / "tiny.gguf", module, architecture=module.config.model_type, more=more)
+        without = make(num_hidden_layers=module.config.num_hidden_layers)
+        with torch.no_grad():
+            expected = module(IDS).logits
+            assert relative_error(load_model(path)(IDS), expected) < 1e-5
+            assert relative_error(without(IDS).logits, expected) > 1e-3
 
     def test_positions_of_llama_3(self, tmp_path):
         """llama.cpp keeps them as a tensor, by what each pair's frequency is divided."""
@@ -184,12 +203,34 @@ class TestRefused:
         refused(path, f"'rope_freqs.weight': expected a number above 0 for each of the 8 pairs .*, got {len(factors)}")
 
     @pytest.mark.parametrize(
-        "how", [{"extra": {"rope_factors_long.weight": torch.ones(8)}}, {"more": [("rope.scaling.type", "yarn")]}]
+        "how",
+        [
+            {"extra": {"rope_factors_long.weight": torch.ones(8)}},
+            {"more": [("rope.scaling.type", "yarn")]},
+            {"more": [("rope.scaling.factor", 8.0)]},
+            {"more": [("rope.scale_linear", 8.0)]},
+        ],
+        ids=["factors", "yarn", "a factor alone", "llama.cpp's first key"],
     )
     def test_scaled_positions(self, tmp_path, how):
         """transformers leaves them out, and would compute something else without a word."""
         path = save(tmp_path / "tiny.gguf", llama(), **how)
         refused(path, rf"its rotary positions are scaled \(.*\), which transformers does not read .*; {BEFORE}")
+
+    @pytest.mark.parametrize(
+        ("make", "key", "value", "got"),
+        [
+            (phi3, "rope.dimension_count", 12, 16),
+            (llama, "final_logit_softcapping", 30.0, None),
+            (llama, "attention.sliding_window", 8, 64),
+            (llama, "expert_used_count", 2, 0),
+        ],
+    )
+    def test_a_config_that_is_not_the_file_s(self, tmp_path, make, key, value, got):
+        """transformers passes over what it does not know of a family."""
+        module = make()
+        path = save(tmp_path / "tiny.gguf", module, architecture=module.config.model_type, more=[(key, value)])
+        refused(path, rf"{key} is {value:g}, and transformers makes a model with {got} of the file; {BEFORE}")
 
     def test_a_tensor_too_many(self, tmp_path):
         path = save(tmp_path / "tiny.gguf", llama(), extra={"blk.0.attn_q.bias": torch.ones(64)})
