@@ -54,7 +54,7 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
     from interp.methods import dossier
     from interp.methods.task_arguments import with_left_out
     from interp.report.heads import page_of
-    from interp.tasks.catalogue import TASKS
+    from interp.tasks.catalogue import TASKS, is_generated
 
     names = list(dict.fromkeys(on.task or TASKS))
     loaded = work.load()
@@ -88,8 +88,8 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
         return {**found, "left_out": report.provenance.get("left_out", {}), "cards": sorted(pages)}
 
     endless = [each.name for each in tasks if is_generated(each.name)]
-    again = on.typed + ["--choose"] * on.choose + asked_again(asked)
-    hint = partial(after_heads, report, work.model, endless, again)
+    again = ["--choose"] * on.choose + asked_again(asked)
+    hint = partial(after_heads, report, work.model, endless, again, on.typed)
     work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
 
@@ -127,19 +127,14 @@ def head(
         found = head_card.head_card(loaded, which, tasks, options=replace(asked, n=None), progress=progress, run=run)
     card = with_left_out(found, left_out)
     first = next((each for each in tasks if each.name in set(card.tasks["task"])), tasks[0])
-    hint = partial(after_head, card.name, first, work.model, work.out is not None)
+    hint = partial(after_head, card.name, first, work.model, work.out is not None, on.typed)
     work.answer(card, lambda: {"head": card.name, **_numbers(card)}, hint)
-
-
-def is_generated(name: str) -> bool:
-    """Whether a task of this name is drawn, and read from no file."""
-    from interp.tasks.catalogue import is_own
-
-    return ":" not in name and not is_own(name)
 
 
 def _with_splits(tasks: "list[Task]") -> list[str]:
     """The names of the tasks, all of which have items to choose on."""
+    from interp.tasks.catalogue import is_generated
+
     for each in tasks:
         if not is_generated(each.name):
             raise InputError(

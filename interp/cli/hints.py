@@ -43,7 +43,11 @@ def of_model(model: str | None) -> tuple[str, ...]:
 
 
 def after_heads(
-    report: "HeadsReport", model: str | None, endless: Collection[str], options: Sequence[str] = ()
+    report: "HeadsReport",
+    model: str | None,
+    endless: Collection[str],
+    options: Sequence[str] = (),
+    typed: Sequence[str] = (),
 ) -> Next:
     """The head with the best verdict; or as many units as would decide.
 
@@ -52,6 +56,7 @@ def after_heads(
         model: As it was named.
         endless: The tasks that more units can be drawn of.
         options: What else was asked for, to be asked for again.
+        typed: How the tasks were asked, such as ``--chat``; without it the next command would measure another one.
     """
     from interp.report.heads_frames import FINDINGS
 
@@ -59,7 +64,8 @@ def after_heads(
     found = frame[frame["verdict"].isin(FINDINGS)]
     if not found.empty:
         best = found.loc[found["verdict"].map(FINDINGS.index).idxmin()]
-        return _a_head(best, model, str(best["task"]), f"{best['verdict']}: {best['task']}")
+        why = f"{best['verdict']}: {best['task']}"
+        return _a_head(best, model, (str(best["task"]), *typed), why)
     undecided = frame[frame["verdict"] == "undecided"]
     needed = undecided[undecided["task"].isin(list(endless))]["n_to_decide"].astype(float).dropna()
     needed = needed[needed <= MOST_UNITS]
@@ -67,22 +73,24 @@ def after_heads(
         task = frame["task"][needed.idxmin()]
         units = str(math.ceil(needed[frame["task"] == task].max()))
         named = report.tasks["task"] if "--claims" in options else [task]  # a file of claims may be on all of them
-        asked = (*(each for name in named for each in ("--task", str(name))), *of_model(model), *options)
+        asked = (*(each for name in named for each in ("--task", str(name))), *of_model(model), *typed, *options)
         return Next(("heads", *asked, "--n", units, "--out", "report"), "units that would decide on heads")
     if (report.tasks["base_low"] <= 0).all():
         return Next(("tasks",), "the model cannot do these: what else can be asked?")
     return Next(("calibrate", "--quick", "--out", "calibration"), "no head was found: how often is one missed?")
 
 
-def after_head(name: str, task: "Task", model: str | None, written: bool) -> Next:
+def after_head(name: str, task: "Task", model: str | None, written: bool, typed: Sequence[str] = ()) -> Next:
     """The card as a page; once that is there, where the answer travels."""
     if not written:
-        asked = ("--task", task.name, *of_model(model))
+        asked = ("--task", task.name, *of_model(model), *typed)
         return Next(("head", name, *asked, "--out", "card"), "the same with its pictures, as a page")
-    return _travel(task, model)
+    return _travel(task, model, typed)
 
 
-def after_sweep(frames: "Swept", task: "Task", model: str | None, metric: str | None) -> Next:
+def after_sweep(
+    frames: "Swept", task: "Task", model: str | None, metric: str | None, typed: Sequence[str] = ()
+) -> Next:
     """The strongest cell's head; of cells that are no heads, what heads do.
 
     Args:
@@ -90,13 +98,15 @@ def after_sweep(frames: "Swept", task: "Task", model: str | None, metric: str | 
         task: What was measured.
         model: As it was named.
         metric: As it was named: a task that is encoded for another one than its own may not be carried for its own.
+        typed: As of ``after_heads``.
     """
     from interp.report.sweep_cells import strongest_first
 
-    named = () if metric is None else ("--metric", metric)
+    named = (*typed, *(() if metric is None else ("--metric", metric)))
     if {"layer", "head"} <= set(frames.labels):
         if metric is None:
-            return _a_head(strongest_first(frames.cells).iloc[0], model, task.name, "the strongest cell's head")
+            strongest = strongest_first(frames.cells).iloc[0]
+            return _a_head(strongest, model, (task.name, *typed), "the strongest cell's head")
         return _travel(task, model, named)
     if frames.patched:
         where = ("--by", "layer,head", "--out", "patching-by-head")
@@ -138,6 +148,7 @@ def after_probe(
     data: Sequence[str] | None,
     relations: bool = False,
     able: bool = True,
+    typed: Sequence[str] = (),
 ) -> Next:
     """Whether what can be read is used; of a treebank, along what heads look; of words alone, where in the stream.
 
@@ -148,9 +159,11 @@ def after_probe(
         data: Whose words were read; None for others.
         relations: Whether these files have relations.
         able: Whether the model can be asked for its heads' part in tasks.
+        typed: As of ``after_heads``.
     """
     if task is not None and able:
-        return Next(("heads", "--task", task, *of_model(model), "--out", "report"), "does it need what carries it?")
+        why = "does it need what carries it?"
+        return Next(("heads", "--task", task, *of_model(model), *typed, "--out", "report"), why)
     if data and not relations:
         where = ("--feature", feature, "--data", data[0], *of_model(model), "--site", "resid_post")
         return Next(("probe", *where, "--out", "probes"), "from which layer on is it in the stream?")
@@ -202,6 +215,6 @@ def after_looking(model: str | None, able: bool = True) -> Next:
     return Next(("heads", *of_model(model), "--out", "report"), "which heads track what?")
 
 
-def _a_head(row: Any, model: str | None, task: str, why: str) -> Next:
+def _a_head(row: Any, model: str | None, task: Sequence[str], why: str) -> Next:
     name = f"{int(row['layer'])}.{int(row['head'])}"
-    return Next(("head", name, "--task", task, *of_model(model), "--out", "card"), why)
+    return Next(("head", name, "--task", *task, *of_model(model), "--out", "card"), why)

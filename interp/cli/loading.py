@@ -46,19 +46,19 @@ def _carried(task: "Task") -> str:
 
 
 def tokenizer_named(name: str) -> "tuple[PreTrainedTokenizerBase, int | None]":
-    """The tokenizer of a folder, with or without a model, of a hub name or an embedded model; and the model's context.
+    """The tokenizer of a folder or file, with or without a model, of a hub name or an embedded model; and its context.
 
     Raises:
         InputError: There is none.
         LoadError: It cannot be read.
     """
     from interp.model.loading.load import configuration_and_tokenizer
-    from interp.model.loading.tokenizer import GPT2, LLAMA, holds_tokenizer, load_tokenizer
+    from interp.model.loading.tokenizer import BERT, GPT2, LLAMA, holds_tokenizer, load_tokenizer
 
     folder = Path(name).expanduser()
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        kind = next((each for each in (GPT2, LLAMA) if holds_tokenizer(folder, each)), GPT2)
-        tokenizer, n_ctx = load_tokenizer(folder, kind), None
+    kinds = [each for each in (GPT2, LLAMA, BERT) if holds_tokenizer(folder, each)]
+    if kinds and not (folder / "config.json").is_file():
+        tokenizer, n_ctx = load_tokenizer(folder, kinds[0]), None
     else:
         config, tokenizer = configuration_and_tokenizer(name)
         n_ctx = config.n_ctx

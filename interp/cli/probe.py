@@ -86,7 +86,8 @@ def probe(
     def hint() -> Next:
         relations = bool(of.data) and bool(words.contents.relations)
         able = can_be_asked(loaded) if of.task is None else predicts(loaded)
-        return after_probe(of.feature, work.model, task=of.task, data=of.data, relations=relations, able=able)
+        read: Any = {"task": of.task, "data": of.data, "relations": relations, "typed": of.typed}
+        return after_probe(of.feature, work.model, **read, able=able)
 
     work.answer(result, lambda: _numbers(result), hint)
 

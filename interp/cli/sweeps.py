@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,8 +61,9 @@ def _sweep(measure: Callable[..., Any], on: OneTask, asked: SweepOptions, work: 
         result = measure(loaded, given, replace(asked, n=None), progress=progress, run=run)
         frames = swept(result)
         page = page_of(frames)
-    hint = (lambda: after_sweep(frames, given, work.model, asked.asked()["metric"])) if frames.complete else None
-    work.answer(result, lambda: {"task": on.task, **asked.asked(), **_numbers(frames)}, hint, lambda _: page)
+    hint = partial(after_sweep, frames, given, work.model, asked.asked()["metric"], on.typed)
+    then = hint if frames.complete else None
+    work.answer(result, lambda: {"task": on.task, **asked.asked(), **_numbers(frames)}, then, lambda _: page)
     if not frames.complete:
         say(interrupted(), err=True)
         raise typer.Exit(INTERRUPTED)

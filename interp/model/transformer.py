@@ -361,13 +361,16 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
     def accumulated_bias(
         self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True
     ) -> Float[Tensor, " d_model"]:
-        """Sum of the biases that the blocks before `layer` write; with `mlp_input`, its own ``b_O`` is in it too."""
+        """Sum of the biases that the blocks before `layer` write; with `mlp_input`, its own ``b_O`` is in it too.
+
+        Experts' biases are not in it: a token takes those of the experts that it is sent to, as parts of ``mlp_out``.
+        """
         blocks = list(self.blocks)
         if not 0 <= layer <= len(blocks) - mlp_input:
             raise InputError(f"layer: expected 0 to {len(blocks) - mlp_input}, got {layer}")
         total = self.W_E.new_zeros(self.config.d_model)
         for block in blocks[:layer]:
             total = total + block.attn.b_O
-            if include_mlp_biases and self.config.d_mlp:
+            if include_mlp_biases and self.config.d_mlp and not self.config.n_experts:
                 total = total + block.mlp.b_out
         return total + blocks[layer].attn.b_O if mlp_input else total

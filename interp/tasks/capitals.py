@@ -10,13 +10,12 @@ is from the last word to the country; where another country is named before, tha
 No two splits share a pair of a person and a country.
 """
 
-import csv
 from functools import cache
-from importlib.resources import files
 
 from interp.tasks.associations import Association, draw_asked
 from interp.tasks.example import MinimalPair
 from interp.tasks.grammar.items import Frame, GeneratedTask, Plan
+from interp.tasks.grammar.lexicon import rows_of
 
 TEMPLATES = {
     "of": "person knows that the capital of asked is",
@@ -43,8 +42,7 @@ STRUCTURES = tuple(FRAMES)
 @cache
 def capitals() -> dict[str, tuple[Association, ...]]:
     """The countries, and the states and provinces, with their capitals."""
-    text = (files("interp.tasks") / "tables" / "capitals.tsv").read_text(encoding="utf-8")
-    rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
+    rows = rows_of("capitals")
     return {
         kind: tuple(Association(row["place"], row["capital"]) for row in rows if row["kind"] == kind)
         for kind in dict.fromkeys(row["kind"] for row in rows)

@@ -53,7 +53,7 @@ REFERENCES = 1_000
 positional mean averages by themselves."""
 
 _OWN = re.compile(r".+(\.jsonl|\.py:\w+)(#.+)?")
-_NAMED = re.compile(r"([a-z]+|.+\.jsonl|.+\.py:\w+)#[^#]+")
+_NAMED = re.compile(r"([a-z_]+|.+\.jsonl|.+\.py:\w+)#[^#]+")
 """Names of tasks, the latter with the counterfactual's."""
 
 _TRIED = 8
@@ -127,11 +127,6 @@ def find_source(name: str, task: FileTask, source: str) -> str | Path:
         hint = suggest(named, known) if known else f"the folder has no {task.suffix or 'such'} files"
         raise TaskError(f"{name}: no such file here, and no file {found} (the folder comes from INTERP_DATA); {hint}")
     return found
-
-
-def is_own(name: str) -> bool:
-    """Whether a task's name is that of a file of one's own."""
-    return _OWN.fullmatch(name) is not None
 
 
 def is_generated(name: str) -> bool:
@@ -212,7 +207,7 @@ def load_task(
     kind, _, source = name.partition(":")
     file_task = FILE_TASKS.get(kind) if ":" in name else None
     base, _, counterfactual = name.rpartition("#") if _NAMED.fullmatch(name) else (name, "", "")
-    own = file_task is None and is_own(base)
+    own = file_task is None and _OWN.fullmatch(base) is not None
     if file_task is None and not own and base not in _GENERATED:
         raise TaskError(f"unknown task {name!r}; {_instead(name)}")
     info = own_info(base) if own else _GENERATED[base][1] if file_task is None else file_task.info

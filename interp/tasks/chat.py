@@ -6,8 +6,11 @@
 3. The template writes the special tokens itself, so ``tokenize`` adds none.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import date
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -17,6 +20,9 @@ from interp.tasks.example import Example, MinimalPair, Relation, Span
 
 REQUEST = "Write a text."
 """The user's turn: of no task's words, so that nothing is related to it."""
+DAY = date(2024, 7, 26)
+"""What day it is for templates that say so, such as Llama 3's: a prompt is the same tomorrow."""
+_TODAY = re.compile(r"strftime_now\(\s*(['\"])(.*?)\1\s*\)")
 _WAYS = ("take an instruct model", "leave chat=True out")
 
 
@@ -66,10 +72,12 @@ def _before(prompt: str, tokenizer: PreTrainedTokenizerBase) -> str:
     """What the template puts in front of a prompt, which may be empty, as of whole sentences."""
     turns = [{"role": "user", "content": REQUEST}, {"role": "assistant", "content": prompt}]
     try:
+        template = _TODAY.sub(lambda found: repr(DAY.strftime(found[2])), tokenizer.get_chat_template())
+        how: Any = {"tokenize": False, "chat_template": template}
         if prompt:
-            text = tokenizer.apply_chat_template(turns, continue_final_message=True, tokenize=False)
+            text = tokenizer.apply_chat_template(turns, continue_final_message=True, **how)
         else:
-            text = tokenizer.apply_chat_template(turns[:1], add_generation_prompt=True, tokenize=False)
+            text = tokenizer.apply_chat_template(turns[:1], add_generation_prompt=True, **how)
     except Exception as error:  # of the template, whatever it raises of turns that it does not take
         raise TaskError(
             f"chat: the tokenizer's chat template cannot be filled in with {prompt!r:.80} ({error})", *_WAYS

@@ -25,7 +25,7 @@ AGAIN = "drawn before"
 """Counted beside the requirements: a pair of another draw's texts is no new unit."""
 ALONE = "no reference example of its template and length"
 """Likewise: nothing stands in for its activations where they are resampled."""
-_KEPT = 32
+_KEPT, _LARGEST = 32, 1_000
 
 
 def draw_units(pairs: Pairs, n: int, encode: Encode, *, seed: int, split: Split) -> tuple[list[Unit], Counter[str]]:
@@ -59,7 +59,7 @@ def draw_units(pairs: Pairs, n: int, encode: Encode, *, seed: int, split: Split)
     return units, +failed
 
 
-def with_others(encode: Encode, references: Sequence[Unit], metric: str) -> Encode:
+def with_references(encode: Encode, references: Sequence[Unit], metric: str) -> Encode:
     """`encode`, of pairs each of whose rows has a row of the references of its template and length."""
     there = _layouts(references, metric)
 
@@ -80,7 +80,11 @@ def _layouts(units: Sequence[Unit], metric: str) -> set[tuple[str, int]]:
     }
 
 
-@lru_cache(maxsize=_KEPT)
 def drawn_plainly(pairs: Pairs, n: int, seed: int, split: Split) -> tuple[MinimalPair, ...]:
     """The pairs as any tokenizer is given them first, drawn once: most draws are thrown away before one is allowed."""
+    return (_drawn if n <= _LARGEST else _drawn.__wrapped__)(pairs, n, seed, split)
+
+
+@lru_cache(maxsize=_KEPT)
+def _drawn(pairs: Pairs, n: int, seed: int, split: Split) -> tuple[MinimalPair, ...]:
     return tuple(pairs(n, seed=seed, split=split))

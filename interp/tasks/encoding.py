@@ -25,7 +25,7 @@ from interp.arguments import named_arguments
 from interp.errors import InputError, NotCarriedError, TaskError, suggest
 from interp.tasks.alignment import TokenizedText, require_fast, tokenize
 from interp.tasks.chat import in_chat
-from interp.tasks.drawing import Pairs, draw_units, drawn_plainly, with_others
+from interp.tasks.drawing import Pairs, draw_units, drawn_plainly, with_references
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.phrases import Split
 from interp.tasks.tagging import all_known
@@ -170,7 +170,7 @@ class _Encoder:
 
     def fit(self, name: str, pairs: Sequence[MinimalPair]) -> "_Encoder":
         """The encoder whose metric takes the answers as they are: whole ones where some have several tokens."""
-        several = self.units(pairs)[1]["answer of more than one token"]
+        several = pairs and self.units(pairs)[1]["answer of more than one token"]
         if not several:
             return self
         _LOG.warning(
@@ -379,7 +379,7 @@ class TaskRequest:
             return encoder.units([*in_chat(chosen, self.tokenizer)] if self.chat else chosen)
 
         references, _ = draw_units(pairs, n_references, encode, seed=self.seed, split="reference")
-        fitting = with_others(encode, references, metric)
+        fitting = with_references(encode, references, metric)
         units, replaced = draw_units(pairs, n, fitting, seed=self.seed, split=split)
         if not units:  # an error, which says why
             plain = drawn_plainly(pairs, n, self.seed, split)

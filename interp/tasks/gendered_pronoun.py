@@ -14,17 +14,15 @@ the relative; the profession is the distractor.
 No two splits share a pair of a person and a profession.
 """
 
-import csv
 from collections.abc import Iterator
 from functools import cache, partial
-from importlib.resources import files
 from typing import NamedTuple
 
 from interp.tasks.coreference import SUBJECT_PRONOUNS
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar import phrases
 from interp.tasks.grammar.items import Frame, GeneratedTask, Plan, example
-from interp.tasks.grammar.lexicon import GENDERS, Name, opposite
+from interp.tasks.grammar.lexicon import GENDERS, Name, opposite, rows_of
 from interp.tasks.grammar.phrases import Slots, Word, Words, Writer, fill, indefinite_article
 
 TEMPLATES = {
@@ -97,8 +95,7 @@ class Worker(NamedTuple):
 @cache
 def professions() -> tuple[Profession, ...]:
     """The professions, in the order of the table."""
-    text = (files("interp.tasks") / "tables" / "professions.tsv").read_text(encoding="utf-8")
-    return tuple(Profession(**row) for row in csv.DictReader(text.splitlines(), delimiter="\t"))
+    return tuple(Profession(**row) for row in rows_of("professions"))
 
 
 def propose(dice: Writer, structure: str, *, relative: bool, genders: tuple[str, str]) -> Worker:

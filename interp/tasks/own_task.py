@@ -134,7 +134,7 @@ def _told(name: str, path: Path) -> Iterator[None]:
     except InterpError:
         raise
     except (Exception, SystemExit) as error:
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.absolute())]
         line = error.lineno if isinstance(error, SyntaxError) else own[-1].lineno if own else None
         where = "" if line is None else f" in line {line}"
         said = next(iter(str(error).splitlines()), "")

@@ -88,6 +88,25 @@ def test_a_head_without_a_folder_is_written_then_patched_around():
     assert typed(hints.after_head("2.2", paired("ioi"), None, written=True))[1]["by"] == "layer,pos"
 
 
+def test_how_a_task_was_asked_is_asked_again():
+    """Without the template or pairs of unequal lengths, the next command would measure something else, or nothing."""
+    how = ("--chat", "--unequal-lengths")
+    found = judged(a=("tracks", None))
+    cells = frames(ablation({"layer": [0], "head": [0, 1]}, replacement="mean"))
+    for hint in (
+        hints.after_heads(found, None, [], ["--no-probes"], how),
+        hints.after_heads(judged(b=("undecided", 410.0)), None, ["ioi"], ["--no-probes"], how),
+        hints.after_head("2.2", paired("ioi"), None, written=False, typed=how),
+        hints.after_head("2.2", paired("ioi"), None, written=True, typed=how),
+        hints.after_sweep(cells, paired("ioi"), None, None, how),
+        hints.after_sweep(cells, paired("ioi"), None, "sentence_log_probability", how),
+        hints.after_sweep(frames(patching({"layer": [0, 1]})), paired("ioi"), None, None, how),
+        hints.after_probe("number", None, task="ioi", data=None, typed=how),
+    ):
+        assert set(how) <= set(hint.command), hint
+        typed(hint)
+
+
 class TestSweeps:
     def test_the_strongest_head(self, run):
         name, options = said(run("ablate", "--task", "agreement"))

@@ -6,10 +6,13 @@ import sys
 from itertools import product
 
 import pytest
+from tiny_models import random_gpt2
+from written_gguf import llama, save
 
 from interp import load_model
 from interp.doctor.examine import Finding, Look
-from interp.tasks.catalogue import TASKS, list_tasks
+from interp.tasks import catalogue
+from interp.tasks.catalogue import TASKS, carried_by, list_tasks
 from recipes.tokenizer import build_tokenizer
 
 WELL = Look("b", lambda: [Finding("b", "well", "fine")], "")
@@ -142,6 +145,22 @@ def test_what_tokenizers_carry_is_a_row_for_each_and_each_task(run, tmp_path):
     assert len([line for line in printed.splitlines() if "ioi" in line]) == 2
 
 
+@pytest.mark.parametrize("name", ["ioi", "agreement"])
+def test_where_a_tokenizer_carries_all_words_none_is_replaced(monkeypatch, name):
+    """With fewer references than a task has, not all lengths would be there, and other units would be drawn."""
+    monkeypatch.setattr(catalogue, "_GENERATED", {name: catalogue._GENERATED[name]})
+    (found,) = carried_by(load_model().tokenizer).to_dict("records")
+    assert (found["units"], found["drawn"], found["replaced"]) == (200, 200, {})
+
+
+def test_a_tokenizer_in_a_gguf_file_and_one_without_a_model(run, tmp_path):
+    save(tmp_path / "tiny.gguf", llama())
+    (tmp_path / "bert").mkdir()
+    (tmp_path / "bert" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"]))
+    for where in (tmp_path, tmp_path / "bert"):
+        assert json.loads(run("tasks", "--tokenizer", where, "--n", 1, "--json").stdout)["carried"]
+
+
 def test_a_tokenizer_that_carries_nothing_is_a_row_of_zeros(run, tmp_path):
     build_tokenizer(["The"]).save_pretrained(tmp_path)
     rows = json.loads(run("tasks", "--tokenizer", tmp_path, "--n", 2, "--json").stdout)["carried"]
@@ -150,5 +169,10 @@ def test_a_tokenizer_that_carries_nothing_is_a_row_of_zeros(run, tmp_path):
 
 
 def test_a_folder_without_a_tokenizer_and_a_number_without_one_are_refused(refused, tmp_path):
-    assert "expected a tokenizer, such as a tokenizer.json, found none" in refused("tasks", "--tokenizer", tmp_path)
+    assert "expected it, model.safetensors and a tokenizer; the folder is empty" in refused(
+        "tasks", "--tokenizer", tmp_path
+    )
+    random_gpt2().save_pretrained(tmp_path / "gpt2")
+    where = tmp_path / "gpt2"
+    assert "expected a tokenizer, such as a tokenizer.json, found none; save" in refused("tasks", "--tokenizer", where)
     assert "--n: expected --tokenizer beside it" in refused("tasks", "--n", 3)

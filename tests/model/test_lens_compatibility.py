@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 import torch
+from foreign_models import random_foreign
 from tiny_models import random_model, random_tokens, relative_error, word_tokenizer
 from transformer_lens import patching
 from transformer_lens.head_detector import detect_head
@@ -11,6 +12,7 @@ from transformer_lens.model_protocol import TransformerLensModel, TransformerLen
 from transformer_lens.tools.analysis.logit_lens import logit_lens
 from typing_extensions import get_protocol_members
 
+from interp import load_model
 from interp.model.folding import center_writing_weights, fold_layer_norm
 
 HEADS, LAYERS, P = 3, 2, 5
@@ -186,6 +188,11 @@ class TestActivationCache:
         assert torch.equal(model.accumulated_bias(0, mlp_input=True), attn[0])
         assert torch.allclose(model.accumulated_bias(2), attn[0] + mlp[0] + attn[1] + mlp[1])
         assert torch.allclose(model.accumulated_bias(1, mlp_input=True, include_mlp_biases=False), attn[0] + attn[1])
+
+    def test_biases_of_experts_are_none_that_all_tokens_get(self):
+        module = random_foreign("gpt_oss", dtype=torch.float32)
+        model = load_model(module)
+        assert torch.equal(model.accumulated_bias(2), model.blocks[0].attn.b_O + model.blocks[1].attn.b_O)
 
     def test_logit_attributions_sum_to_the_logits(self, model, clean):
         """TransformerLens asks for LayerNorm to be folded: then only ``b_U`` is left over."""

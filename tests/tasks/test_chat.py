@@ -128,6 +128,12 @@ class TestMadeUpTemplates:
             assert each.prompt.count(words.bos_token_id) == each.n_before == n_before
             assert words.decode([each.prompt[at] for at in each.related]).strip() in ("keys", "key")
 
+    def test_a_prompt_is_the_same_tomorrow(self, words):
+        """Templates such as Llama 3's say what day it is."""
+        words.chat_template = """{{ strftime_now("%d %b %Y") if strftime_now is defined }}: """ + PLAIN
+        (found,) = in_chat([pair()], words)
+        assert found.item.prompt.startswith("26 Jul 2024: ")
+
     def test_pairs_in_a_template_and_without_are_kept_apart(self, words):
         with pytest.raises(TaskError, match="keys: expected all pairs in a chat template or none, got some"):
             encode_task([pair(), *in_chat([pair()], words)], tokenizer=words, **ABOUT)

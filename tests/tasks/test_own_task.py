@@ -52,6 +52,8 @@ class TestLines:
         own = {"prompt": "A key there", "right": " was", "wrong": " were", "related": "key", "template": "there"}
         other = one(tmp_path, counterfactual=own).counterfactual
         assert (other.right, other.template, other.relation.related) == (" was", "there", Span(2, 5))
+        own = {"prompt": "Some key there", "query": "key", "related": "key"}
+        assert one(tmp_path, prompt="Some keys there", counterfactual=own).counterfactual.relation.query == Span(5, 8)
 
     def test_answers_are_sets_where_they_are_lists(self, tmp_path):
         pair = one(tmp_path, right=[" are", " were"])
@@ -217,6 +219,8 @@ def failing():
 def nothing():
     return None
 
+none = []
+
 def texts():
     return ["Some keys"]
 """
@@ -250,7 +254,7 @@ class TestPython:
         ("name", "said"),
         [
             ("pars", "expected a function or a list called 'pars', got none; .*PAIRS"),
-            ("zzzz", "known are 'pair', 'PAIRS', 'pairs', 'drawn', 'encoded', 'failing', 'nothing', 'texts'$"),
+            ("zzzz", "known are 'pair', 'PAIRS', 'pairs', 'drawn', 'encoded', 'failing', 'nothing', 'none', 'texts'$"),
             ("failing", "the file raised ZeroDivisionError in line [0-9]+: division by zero"),
             ("nothing", "expected minimal pairs or a task, got None"),
             ("texts", "expected minimal pairs .*, got 'Some keys'"),
@@ -260,9 +264,16 @@ class TestPython:
         with pytest.raises(TaskError, match=said):
             loaded(f"{file}:{name}", tokenizer)
 
-    def test_a_file_that_cannot_be_run_is_refused(self, tmp_path, tokenizer):
+    def test_a_file_that_makes_none_is_refused(self, file, tokenizer):
+        with pytest.raises(TaskError, match="expected pairs to encode, got none"):
+            loaded(f"{file}:none", tokenizer)
+
+    def test_a_file_that_cannot_be_run_is_refused(self, tmp_path, tokenizer, monkeypatch):
         with pytest.raises(TaskError, match="the file raised SyntaxError in line 1"):
             loaded(f"{written(tmp_path / 'a.py', 'def (')}:pairs", tokenizer)
+        monkeypatch.chdir(written(tmp_path / "d.py", "\n1 / 0").parent)
+        with pytest.raises(TaskError, match="the file raised ZeroDivisionError in line 2: "):
+            loaded("d.py:pairs", tokenizer)
         with pytest.raises(TaskError, match="the file raised SystemExit in line 1"):
             loaded(f"{written(tmp_path / 'b.py', 'raise SystemExit(3)')}:pairs", tokenizer)
         with pytest.raises(TaskError, match="expected a Python file, got no such file"):

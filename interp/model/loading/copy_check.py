@@ -94,8 +94,9 @@ def require_agreement(original: Any, copy: HookedTransformer, name: str) -> None
         raise LoadError(f"{name}: its logits are NaN or infinite; take weights that are less, or a wider dtype")
     own, others = (each - each.mean(-1, keepdim=True) for each in (ours, theirs))
     found, rounded = _relative(own, others), torch.finfo(dtype).eps * theirs.abs().max()
+    tiny = torch.finfo(theirs.dtype).tiny  # all logits may be 0
     bounds = ALLOWED_BOTH if copy.W_E.dtype == dtype else ALLOWED
-    allowed = bounds[dtype] + float(rounded / others.abs().max().clamp(min=rounded))
+    allowed = bounds[dtype] + float(rounded / others.abs().max().clamp(min=max(float(rounded), tiny)))
     if not found <= allowed:
         raise LoadError(
             f"the logits of our copy differ from those of the {name} by {found:.1e} of the largest, expected at most "

@@ -160,7 +160,7 @@ def gemma(config: ForeignConfig, **chosen: Any) -> TransformerConfig:
         raise config.refusal("use_bidirectional_attention", True, False)
     act_fn = "gelu_new" if config.get("hidden_act") == "gelu" else None  # an old name for the approximation
     act_fn = act_fn or config.activation("hidden_act", "gelu_pytorch_tanh")
-    return llama(config, **{"act_fn": act_fn, "embed_scale": float(config["hidden_size"]) ** 0.5, **chosen})
+    return llama(config, **{"act_fn": act_fn, "embed_scale": config.count("hidden_size") ** 0.5, **chosen})
 
 
 def gemma2(config: ForeignConfig, **chosen: Any) -> TransformerConfig:
@@ -242,7 +242,8 @@ def bloom(config: ForeignConfig) -> TransformerConfig:
     if config.get("slow_but_exact") and config.get("pretraining_tp", 1) != 1:  # leaves out the bias of attention
         raise config.refusal("slow_but_exact", True, False)
     longest = config.named({"n_ctx": ("seq_length", 2048)})
-    own: dict[str, Any] = {"d_mlp": 4 * _width(config), "act_fn": "gelu_new", "biases": GPT_BIASES, "embed_norm": True}
+    own: dict[str, Any] = {"act_fn": "gelu_new", "biases": GPT_BIASES, "embed_norm": True}
+    own |= {"d_mlp": 4 * config.count("hidden_size")}
     return _usual(config, eps="layer_norm_epsilon", positions="alibi", **own, **longest)
 
 
@@ -253,7 +254,7 @@ def falcon(config: ForeignConfig) -> TransformerConfig:
     grouped = config.switch("new_decoder_architecture", False)
     shared = {} if grouped or not config.switch("multi_query", True) else {"n_kv_heads": 1}
     shared |= config.usual(n_kv_heads="num_kv_heads") if grouped else {}
-    neurons = _neurons(config, "ffn_hidden_size") or {"d_mlp": 4 * _width(config)}
+    neurons = _neurons(config, "ffn_hidden_size") or {"d_mlp": 4 * config.count("hidden_size")}
     biases = ("qkv", "o", "mlp", "norm") if config.switch("bias", False) else ("norm",)
     own = {"parallel": grouped or config.switch("parallel_attn", True), "biases": biases, **shared, **neurons}
     rotary = _whole_heads(config, *config.rotary())
@@ -265,7 +266,7 @@ def gpt_neo(config: ForeignConfig) -> TransformerConfig:
     kinds = config.filled.attention_layers
     local = tuple(layer for layer, kind in enumerate(kinds) if kind == "local")
     window = {"local_layers": local, **config.usual(window="window_size")} if local else {}
-    neurons = _neurons(config, "intermediate_size") or {"d_mlp": 4 * _width(config)}
+    neurons = _neurons(config, "intermediate_size") or {"d_mlp": 4 * config.count("hidden_size")}
     own = {"scores": "dot", "biases": ("o", "mlp", "norm"), **window, **neurons}
     return _usual(config, act="activation_function", eps="layer_norm_epsilon", **own)
 
@@ -273,15 +274,11 @@ def gpt_neo(config: ForeignConfig) -> TransformerConfig:
 def opt(config: ForeignConfig) -> TransformerConfig:
     """OPT's."""
     config.require(do_layer_norm_before=True, enable_bias=True, layer_norm_elementwise_affine=True)
-    config.require(_remove_final_layer_norm=False, word_embed_proj_dim=config["hidden_size"])
+    config.require(_remove_final_layer_norm=False)
+    if config.get("word_embed_proj_dim") is not None:
+        config.require(word_embed_proj_dim=config["hidden_size"])
     own = {**config.named({"d_mlp": "ffn_dim"}), "eps": 1e-5, "biases": GPT_BIASES}
     return _usual(config, act="activation_function", **own)
-
-
-def _width(config: ForeignConfig) -> int:
-    """The width of the stream, which is a whole number."""
-    config.head_width("hidden_size", "num_attention_heads")
-    return int(config["hidden_size"])
 
 
 def bert(config: ForeignConfig) -> TransformerConfig:

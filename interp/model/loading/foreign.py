@@ -117,14 +117,18 @@ class ForeignConfig:
 
     def head_width(self, d_model: str, n_heads: str) -> int:
         """The width of one head, where all of them share the stream's, by the names of the two fields."""
+        width, heads = self.count(d_model), self.count(n_heads)
+        if width % heads:
+            raise LoadError(f"{self.source}: {d_model}={width} is not a multiple of {n_heads}={heads}")
+        return width // heads
+
+    def count(self, name: str) -> int:
+        """The field `name`, which is a whole number of at least 1."""
         try:
-            require_count(d_model, self[d_model])
-            require_count(n_heads, self[n_heads])
+            require_count(name, self[name])
         except ConfigError as error:
             raise LoadError(f"{self.source}: {error}") from error
-        if self[d_model] % self[n_heads]:
-            raise LoadError(f"{self.source}: {d_model}={self[d_model]} is not a multiple of {n_heads}={self[n_heads]}")
-        return int(self[d_model] // self[n_heads])
+        return int(self[name])
 
     def gpt_sizes(self) -> dict[str, Any]:
         """The sizes that have the same names in every GPT, nanoGPT's and minGPT's too."""

@@ -232,9 +232,10 @@ def families() -> pd.DataFrame:
 
 def family_of(fields: Mapping[str, Any], source: str) -> Family:
     """The family that a config names; one that is not known here raises."""
-    kind = fields.get("model_type") or fields.get("architecture")
+    kind = fields.get("model_type")
     if isinstance(kind, str) and kind in FAMILIES:
         return FAMILIES[kind]
+    kind = kind or fields.get("architecture")
     listed = "interp model families lists those that are"
     if not kind:
         raise LoadError(f"{source}: its config.json names no model_type, so nobody knows its architecture; {listed}")

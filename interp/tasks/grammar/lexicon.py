@@ -203,9 +203,9 @@ class Lexicon:
 def english() -> Lexicon:
     """The lexicon of the tables in ``interp/tasks/grammar/words``, read once."""
     kinds = {"nouns": Noun, "names": Name, "proper_nouns": ProperNoun, "determiners": Determiner}
-    entries: dict[str, Any] = {table: tuple(kind(**row) for row in _rows(table)) for table, kind in kinds.items()}
+    entries: dict[str, Any] = {table: tuple(kind(**row) for row in rows_of(table)) for table, kind in kinds.items()}
     entries |= {table: _verbs(table) for table in ("verbs", "dative_verbs", "control_verbs", "clause_verbs")}
-    others = _grouped(_rows("other_words"), lambda row: [row["part"]])
+    others = _grouped(rows_of("other_words"), lambda row: [row["part"]])
     return Lexicon(**entries, **{part: tuple(row["word"] for row in rows) for part, rows in others.items()})
 
 
@@ -215,11 +215,11 @@ def _capitalised(word: str) -> str:
 
 def _verbs(table: str) -> tuple[Verb, ...]:
     return tuple(
-        Verb(**row | {role: frozenset(row[role].split()) for role in ("subjects", "objects")}) for row in _rows(table)
+        Verb(**row | {role: frozenset(row[role].split()) for role in ("subjects", "objects")}) for row in rows_of(table)
     )
 
 
-def _rows(table: str) -> list[dict[str, Any]]:
+def rows_of(table: str) -> list[dict[str, Any]]:
     """The rows of ``words/<table>.tsv``, keyed by its header."""
     text = (files("interp.tasks.grammar") / "words" / f"{table}.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))

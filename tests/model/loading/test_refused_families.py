@@ -78,7 +78,11 @@ ASKS_FOR_MORE = {
         ({"attention_bias": False}, "attention_bias=False is not supported"),
         ({"quantization_config": {"quant_method": "mxfp4"}}, "its weights are quantised"),
     ],
-    "gemma": [({"use_bidirectional_attention": True}, "use_bidirectional_attention=True is not supported")],
+    "gemma": [
+        ({"hidden_size": None}, "hidden_size: expected a whole number of at least 1, got None"),
+        ({"hidden_size": "big"}, "hidden_size: expected a whole number of at least 1, got 'big'"),
+        ({"use_bidirectional_attention": True}, "use_bidirectional_attention=True is not supported"),
+    ],
     "gemma2": [({"query_pre_attn_scalar": 0}, "query_pre_attn_scalar=0 is not supported, expected 'a number above 0'")],
     "gemma3": [({"attn_logit_softcapping": 3.0}, "attn_logit_softcapping=3.0 is not supported, expected None")],
     "olmo": [({"clip_qkv": 8.0}, "clip_qkv=8.0 is not supported, expected None")],

@@ -120,6 +120,12 @@ def test_a_small_change_beside_large_numbers_that_all_logits_share(own, dtype):
         load_model(module, dtype=dtype)
 
 
+def test_logits_that_are_all_0():
+    module = random_gpt2(n_embd=24, n_head=2, n_layer=1, tie_word_embeddings=False)
+    torch.nn.init.zeros_(module.lm_head.weight)
+    assert load_model(module)(torch.arange(3)[None]).abs().max() == 0
+
+
 @pytest.mark.parametrize("own", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("asked", ["its own", "float32"])
 @pytest.mark.parametrize("family", ["gemma2", "gemma3"])
