@@ -10,6 +10,7 @@ from tiny_models import random_gpt2
 from written_gguf import llama, save
 
 from interp import load_model
+from interp.cli.loading import tokenizer_named
 from interp.doctor.examine import Finding, Look
 from interp.tasks import catalogue
 from interp.tasks.catalogue import TASKS, carried_by, list_tasks
@@ -153,12 +154,13 @@ def test_where_a_tokenizer_carries_all_words_none_is_replaced(monkeypatch, name)
     assert (found["units"], found["drawn"], found["replaced"]) == (200, 200, {})
 
 
-def test_a_tokenizer_in_a_gguf_file_and_one_without_a_model(run, tmp_path):
+def test_a_tokenizer_in_a_gguf_file_and_one_without_a_model(tmp_path):
     save(tmp_path / "tiny.gguf", llama())
     (tmp_path / "bert").mkdir()
     (tmp_path / "bert" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"]))
-    for where in (tmp_path, tmp_path / "bert"):
-        assert json.loads(run("tasks", "--tokenizer", where, "--n", 1, "--json").stdout)["carried"]
+    assert tokenizer_named(str(tmp_path))[1] == 64
+    tokenizer, n_ctx = tokenizer_named(str(tmp_path / "bert"))
+    assert (tokenizer.cls_token, n_ctx) == ("[CLS]", None)
 
 
 def test_a_tokenizer_that_carries_nothing_is_a_row_of_zeros(run, tmp_path):
