@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
-from interp.errors import LoadError
+from interp.errors import LoadError, shown
 from interp.model.config import TransformerConfig
 from interp.model.loading.huggingface import family_of
 from interp.model.loading.tensors import GGUF, UNQUANTISED, Checkpoint, State
 
 _UNKNOWN_TYPE = re.compile(r"(\d+)\)? is not a valid GGMLQuantizationType")
 _FACTORS = "rope_freqs.weight"
+_SCALING = "rope.scaling.type"
 _SCALED = ("rope_factors_long.weight", "rope_factors_short.weight")
 
 
@@ -48,7 +49,7 @@ def gguf_checkpoint(path: Path, tokenizer: PreTrainedTokenizerBase | None, dtype
             raise LoadError(
                 f"{path}: transformers cannot read a GGUF file of architecture {architecture!r} ({error}); {_BEFORE}"
             ) from error
-        said = partial(_said, contents, str(architecture))
+        said = partial(_said, contents, str(architecture), path)
         fields = _filled(config.to_dict(), said)
         _require_plain_positions(contents, said, fields, path)
         if tokenizer is None and "tokenizer.ggml.tokens" in contents.fields:
@@ -107,9 +108,12 @@ def _value(contents: Any, key: str) -> Any:
     return None if field is None else field.contents()
 
 
-def _said(contents: Any, architecture: str, key: str) -> Any:
-    """A value of the model's own metadata; None where there is none."""
-    return _value(contents, f"{architecture}.{key}")
+def _said(contents: Any, architecture: str, path: Path, key: str) -> Any:
+    """A number of the model's own metadata, or how its positions are scaled; None where there is none."""
+    value = _value(contents, f"{architecture}.{key}")
+    if key != _SCALING and not isinstance(value, int | float | None):
+        raise LoadError(f"{path}: {architecture}.{key}: expected a number, got {shown(value)}; fetch the file again")
+    return value
 
 
 _GEMMA_27B = (("gemma2", 46), ("gemma3_text", 62))
@@ -134,10 +138,10 @@ def _require_plain_positions(contents: Any, said: Callable[[str], Any], fields: 
     unread = _SCALED if kind == "default" else (_FACTORS,)
     held = [f"tensor {each.name!r}" for each in contents.tensors if each.name in unread]
     if kind == "default":
-        plain = {"rope.scaling.type": (None, "none"), "rope.scaling.factor": _UNSCALED, "rope.scale_linear": _UNSCALED}
-        if said("rope.scaling.type") == "none":
-            plain = {}  # then no factor counts
-        held += [f"{key} {said(key)!r}" for key, values in plain.items() if said(key) not in values]
+        how = said(_SCALING)  # where it is missing, llama.cpp takes the factor, too
+        held += [] if how in (None, "none") else [f"{_SCALING} {how!r}"]
+        factors = [] if how else ["rope.scaling.factor", "rope.scale_linear"]
+        held += [f"{key} {said(key):g}" for key in factors if said(key) not in (None, 0, 1)]
     if held:
         raise LoadError(
             f"{path}: its rotary positions are scaled ({held[0]}), which transformers does not read from a GGUF file; "
@@ -145,7 +149,6 @@ def _require_plain_positions(contents: Any, said: Callable[[str], Any], fields: 
         )
 
 
-_UNSCALED = (None, 0, 1)
 _SAME: Mapping[str, Callable[[TransformerConfig], float | None]] = {
     "attention.key_length": lambda config: config.d_head,
     "attention.layer_norm_epsilon": lambda config: config.eps,

@@ -232,6 +232,10 @@ class TestRefused:
         path = save(tmp_path / "tiny.gguf", module, architecture=module.config.model_type, more=[(key, value)])
         refused(path, rf"{key} is {value:g}, and transformers makes a model with {got} of the file; {BEFORE}")
 
+    def test_a_text_in_the_place_of_a_number(self, tmp_path):
+        path = save(tmp_path / "tiny.gguf", llama(), more=[("attention.sliding_window", "wide")])
+        refused(path, "llama.attention.sliding_window: expected a number, got 'wide'; fetch the file again")
+
     def test_a_tensor_too_many(self, tmp_path):
         path = save(tmp_path / "tiny.gguf", llama(), extra={"blk.0.attn_q.bias": torch.ones(64)})
         refused(path, "the file has .* numbers and transformers' LlamaForCausalLM .*, so it would pass some over")
