@@ -85,8 +85,8 @@ def test_siblings_are_loaded_and_handed_on(calls, run, tmp_path):
 
 
 def test_heads_are_chosen_on_another_split(calls, run, tmp_path):
-    assert run("heads", "--out", tmp_path / "r", "--task", "a", "--choose").exit_code == 0
-    assert [(name, options.get("split")) for name, options in calls["tasks"]] == [("a", None), ("a", "select")]
+    assert run("heads", "--out", tmp_path / "r", "--task", "ioi", "--choose").exit_code == 0
+    assert [(name, options.get("split")) for name, options in calls["tasks"]] == [("ioi", None), ("ioi", "select")]
     assert len(calls["heads"][2]["choose_on"]) == 1
 
 
