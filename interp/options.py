@@ -367,6 +367,7 @@ class HeadsOptions(Options):
         min_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
         probes: Whether each task's feature is probed for. Without probes, no head tracks a task that names a feature.
         max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
+        looks: Clusters after which heads whose effect is settled leave, alpha being split over the looks; all at last.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, their expected share.
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
         anyway: Measure a task that the model is not shown to do, or, on the command line, one of too few clusters.
@@ -382,6 +383,7 @@ class HeadsOptions(Options):
     min_probe: float = 0.1
     probes: bool = True
     max_group: int = 24
+    looks: tuple[int, ...] = (30, 60, 120, 240)
     correction: Correction = "max-T"
     claims: Any = None
     anyway: bool = False

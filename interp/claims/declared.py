@@ -31,18 +31,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Bool
 
 from interp.arguments import check_share
 from interp.claims.rules import ORDER, States, Verdict, completions, judge
 from interp.claims.verdicts import states_of
 from interp.errors import InputError, among, suggest
 
-Chosen = Mapping[str, Bool[np.ndarray, " cell"]]
-"""By kind of evidence (``effect``, ``excess``, ``probe``, ``exchange``), the rows that may be shown; under ``absent``,
-the rows that may be absent. A key that is missing stands for all rows."""
+CELL = ["task", "layer", "head"]
+Chosen = Mapping[str, pd.Series]
+"""By kind of evidence (``effect``, ``excess``, ``probe``, ``exchange``), which cells (task, layer, head) may be shown;
+under ``absent``, which may be absent. A key that is missing stands for all cells."""
 Outcome = Literal["confirmed", "refuted", "open"]
 THRESHOLDS = ("alpha", "min_attention", "min_effect", "min_probe")
 EXPECTED: tuple[Verdict, ...] = tuple(each for each in ORDER if each != "undecided")
@@ -104,10 +103,10 @@ class Declared:
                 )
 
     def hypotheses(self, frame: pd.DataFrame) -> Chosen:
-        """The rows of `frame` that are declared; of their heads, absence on any task says whether they are specific."""
-        cells = pd.MultiIndex.from_frame(frame[["layer", "head", "task"]])
-        declared = cells.isin([(*each.head, each.task) for each in self.claims])
-        absent = cells.droplevel("task").isin([each.head for each in self.claims])
+        """Cells of `frame` that are declared; of their heads, absence on any task says whether they are specific."""
+        cells = pd.MultiIndex.from_frame(frame[CELL])
+        declared = pd.Series(cells.isin([(each.task, *each.head) for each in self.claims]), cells)
+        absent = pd.Series(cells.droplevel("task").isin([each.head for each in self.claims]), cells)
         return {**dict.fromkeys(("effect", "excess", "probe", "exchange"), declared), "absent": absent}
 
     def outcomes(self, frame: pd.DataFrame) -> list[dict[str, str]]:
@@ -198,10 +197,11 @@ def _check_keys(where: str, found: Mapping[str, Any], known: Sequence[str]) -> N
 
 
 def choose(frame: pd.DataFrame, alpha: float) -> Chosen:
-    """The rows of the choosing tasks' frame, with raw p, that are worth a test at `alpha`, by kind of evidence.
+    """The cells of the choosing tasks' frame, with raw p, that are worth a test at `alpha`, by kind of evidence.
 
     An effect has to be chosen under both replacements.
     """
     kinds = ("effect", "mean_effect", "excess", "probe_excess")
-    resample, mean, excess, probe = ((frame[f"{kind}_p"] <= alpha).to_numpy() for kind in kinds)
+    by_cell = frame.set_index(CELL)
+    resample, mean, excess, probe = (by_cell[f"{kind}_p"] <= alpha for kind in kinds)
     return {"effect": resample & mean, "excess": excess, "exchange": resample & mean & excess, "probe": probe}

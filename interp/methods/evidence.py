@@ -5,16 +5,16 @@ For heads that look and matter, also whether what they read at the related word 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
-from interp.claims.claim import Measured, benjamini_hochberg, claims_of_tasks, holm
-from interp.claims.declared import Chosen
 from interp.claims.effects import above_chance, against_base
+from interp.claims.looks import order_of, sizes_of
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.reference_set import make_replacement, mean_of_positions, with_donors
@@ -28,11 +28,13 @@ from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_at
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
-from interp.options import Correction, HeadsOptions, ProbeOptions
+from interp.options import HeadsOptions, ProbeOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
 CELL = ["layer", "head"]
+KINDS = ("effect", "mean_effect")
+"""Of ablation: by resampling, and by the mean."""
 _OF_PROBES = {
     **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
     **{"score_baseline": "probe_baseline_score", "control": "probe_control"},
@@ -110,15 +112,19 @@ class TaskEvidence:
 
     def heads(self) -> pd.DataFrame:
         """One row per head: what is not tested of effects and probes."""
-        done = self.resampled.means()[[*CELL, "change_norm", "accuracy_base", "accuracy_intervened"]]
-        done = done.rename(columns={"accuracy_intervened": "accuracy_ablated"})
+        names = ["change_norm", "accuracy_base", "accuracy_intervened", "n_units", "n_clusters"]
+        done = self.resampled.means()[[*CELL, *names]].rename(columns={"accuracy_intervened": "accuracy_ablated"})
+        averaged = self.averaged.means()
+        for name in ("n_units", "n_clusters"):  # on which both were measured
+            done[name] = np.minimum(done[name], averaged[name])
         carried = self.representation
         if carried is None:
             carried = done[CELL].assign(**{**dict.fromkeys(PROBED, np.nan), "feature": self.task.feature})
         about = self.description()
-        same = ("task", "query", "metric", "mean_replacement", "n_units", "n_excluded", "n_clusters")
+        same = ("task", "query", "metric", "mean_replacement", "n_excluded")
         return done.merge(carried, on=CELL).assign(
             **{name: about[name] for name in same},
+            n_task_units=about["n_units"],
             relation=self._relation(),
             above_chance=not about["base_low"] <= 0,  # an interval that is not known says nothing about it
         )
@@ -138,7 +144,8 @@ class TaskEvidence:
         """One row per head and example: effects under both replacements, and attention where it was scored."""
         effects = self.resampled.examples.copy()
         effects.insert(2, "task", self.task.name)
-        effects = effects.assign(mean_effect=self.averaged.examples["effect"].to_numpy())
+        named = self.averaged.examples[[*CELL, "example", "effect"]].rename(columns={"effect": "mean_effect"})
+        effects = effects.merge(named, on=[*CELL, "example"], how="outer")
         scored = self.attention.examples[[*BY, "example", "baseline", *MEASURES]]
         if scored.empty:
             return effects.assign(feature_value="", baseline=None, **dict.fromkeys(MEASURES, np.nan))
@@ -146,8 +153,8 @@ class TaskEvidence:
 
     def description(self) -> dict[str, Any]:
         """The task's row: what was asked, and how well the unablated model does."""
-        frame = self.resampled.examples
-        one = frame[(frame["layer"] == frame["layer"].iloc[0]) & (frame["head"] == frame["head"].iloc[0])]
+        sweeps = (self.resampled, self.averaged)  # of which some head may have been measured on more units
+        one = pd.concat([each.examples for each in sweeps]).drop_duplicates("example").assign(layer=0, head=0)
         base = UnitTable.from_frame(one, "base")
         interval = cluster_bootstrap(base, seed=self.resampled.provenance["seed"])
         accuracy = estimates(UnitTable.from_frame(one, "base_correct"))
@@ -190,24 +197,104 @@ class TaskEvidence:
         }
 
 
-def gather(
-    model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None, run: Run | None = None
-) -> TaskEvidence:
-    """Run the attention pass and both ablation sweeps, probe, and exchange the word for heads that may track.
+@dataclass(frozen=True)
+class Begun:
+    """What is known of a task before any head is ablated, and the units that the looks take."""
 
-    Units that have no other example of their template and length to resample from are left out, and counted. An
-    interrupted sweep is no evidence on the task. Unless it is measured `anyway`, the model has to do the task at all.
+    task: Task  # without units that have no other example to resample from
+    means: Means  # at every position where positions mean the same, else of the template; references are run once
+    attention: AttentionResult
+    order: Int[np.ndarray, " unit"]  # in which units are measured
+    sizes: Sequence[int]  # how many of them each look has
+
+    def units(self, look: int, n_looks: int) -> Int[np.ndarray, " unit"]:
+        """Those that one of `n_looks` adds, by their numbers; a task of fewer looks waits for its last one."""
+        sizes = [0, *self.sizes[:-1], *[0] * (n_looks - len(self.sizes)), self.sizes[-1]]
+        start = max(sizes[: look + 1])
+        return np.sort(self.order[start : max(start, sizes[look + 1])])
+
+
+def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None) -> Begun:
+    """Whether the model does the task at all, where every head looks, and what takes a head's place.
+
+    Units that have no other example of their template and length to resample from are left out, and counted. Unless it
+    is measured `anyway`, the model has to do the task.
     """
     task, seed = with_donors(task), asked.seed
     if not asked.anyway:
         require_able(model, task, seed=seed)
     attention = task_attention(model, task, seed=seed)
-    n_heads = model.cfg.n_layers * model.cfg.n_heads
-    steps = [part_of(progress, number, 3 if asked.probes else 2, n_heads) for number in range(3)]
-    how: Any = {"seed": seed, "draws": asked.draws, "run": run}
-    means = _means(model, task)
-    resampled = complete(ablate(model, task, replacement="resample", **how, progress=steps[0]))
-    averaged = complete(ablate(model, task, replacement=means, **how, progress=steps[1]))
+    layouts = [f"{unit.item.example.template} {unit.item.example.layout}" for unit in task.units]
+    order = order_of(layouts, seed)
+    sizes = sizes_of([task.units[each].cluster for each in order], asked.looks)
+    return Begun(task, _means(model, task), attention, order, sizes)
+
+
+Pieces = Mapping[str, Sequence[SweepResult]]
+"""By kind of ablation, ``effect`` (by resampling) and ``mean_effect``, what was measured at every look."""
+
+
+def ablated(
+    model: Any,
+    begun: Begun,
+    look: int,
+    n_looks: int,
+    stay: Mapping[str, Sequence[Head]],
+    asked: HeadsOptions,
+    run: Run | None = None,
+    progress: Progress | None = None,
+) -> dict[str, SweepResult]:
+    """By kind of ablation, its effects on the units that a look adds, of the heads that `stay`.
+
+    Nothing where there are no such units, or heads. An interrupted sweep is no evidence on the task.
+    """
+    numbers, found = begun.units(look, n_looks), dict[str, SweepResult]()
+    part = replace(begun.task, units=tuple(begun.task.units[each] for each in numbers))
+    if not part.units:
+        return found
+    how: Any = {"seed": asked.seed + look, "draws": asked.draws, "run": run}  # every look draws other resamples
+    for number, (kind, heads) in enumerate(stay.items()):
+        step = part_of(progress, number, len(stay), model.cfg.n_layers * model.cfg.n_heads)
+        if heads:
+            replacement: Any = "resample" if kind == "effect" else begun.means
+            done = complete(ablate(model, part, replacement=replacement, heads=heads, **how, progress=step))
+            found[kind] = _renumbered(done, begun.task, numbers)
+    return found
+
+
+def _renumbered(done: SweepResult, task: Task, numbers: Int[np.ndarray, " unit"]) -> SweepResult:
+    """The units of a part, and their examples, by their numbers in the whole task."""
+    first = np.cumsum([0, *(len(unit.examples) for unit in task.units)])
+    examples = np.concatenate([np.arange(first[each], first[each + 1]) for each in numbers])
+    frame = done.examples
+    frame = frame.assign(unit=numbers[frame["unit"]], example=examples[frame["example"]])
+    return replace(done, examples=frame)
+
+
+def joined(pieces: Sequence[SweepResult]) -> SweepResult:
+    """The sweeps of all looks as one; its audit is that of all of them."""
+    if len(pieces) == 1:
+        return pieces[0]
+    frame = pd.concat([each.examples for each in pieces]).sort_values([*CELL, "example"], ignore_index=True)
+    audits = [each.provenance["audit"] for each in pieces if each.provenance["audit"] is not None]
+    audit = None
+    if audits:
+        worst = max(audits, key=lambda each: float(each["largest_difference"]))
+        audit = {**worst, **{name: sum(each[name] for each in audits) for name in ("cells", "rows")}}
+    return replace(pieces[0], examples=frame, provenance={**pieces[0].provenance, "audit": audit})
+
+
+def gathered(
+    model: Any,
+    begun: Begun,
+    pieces: Pieces,
+    asked: HeadsOptions,
+    run: Run | None = None,
+    progress: Progress | None = None,
+) -> TaskEvidence:
+    """All the evidence on a task: with the word exchanged for heads that may track, and the feature probed for."""
+    task, attention, seed = begun.task, begun.attention, asked.seed
+    resampled, averaged = (joined(pieces[kind]) for kind in ("effect", "mean_effect"))
     excess = attention.table("excess").only(attention.has_room(asked.min_attention)) if attention.testable else None
     looking = [] if excess is None else _able(excess, [resampled, averaged], asked)
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
@@ -218,88 +305,29 @@ def gather(
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried, left_out = None, dict[str, str]()
     if asked.probes:
-        how = {"minimum": asked.min_probe, "alpha": asked.alpha, "seed": seed}
+        how: Any = {"minimum": asked.min_probe, "alpha": asked.alpha, "seed": seed}
         try:
-            carried = representation(model, task, **how, progress=steps[2])
+            carried = representation(model, task, **how, progress=progress)
         except InputError as error:
             carried, left_out = unread(model, task, asked.min_probe), {"probes": error.fault}
+    means = begun.means
     return TaskEvidence(task, means, resampled, averaged, attention, excess, exchange, carried, left_out)
 
 
-def tested(evidence: Sequence[TaskEvidence], chosen: Chosen | None, asked: HeadsOptions) -> pd.DataFrame:
-    """The evidence with its tests: each kind is one family over layers x heads x tasks (probes: one by task).
-
-    One row per task, layer and head: the columns of ``TaskEvidence.heads`` and, for each of ``excess``, ``effect`` (of
-    resampling), ``mean_effect`` and ``exchange``, those of ``Claims.frame``. Attention is that of the value of the
-    feature, ``attention_value``, at which it is shown most clearly, and absent where it is at every value;
-    ``attention_values`` are those at which it is shown, of ``n_attention_values``. `chosen` are the rows that may be
-    shown, by kind of evidence; None for all.
-    """
-    frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
-    rows = list(frame[["task", *CELL]].itertuples(index=False, name=None))
-    attention = {each.task.name: Measured(each.excess, asked.min_attention) for each in evidence if each.excess}
-    measured: dict[str, dict[str, Measured]] = {"excess": attention}
-    for kind, name in (("effect", "resampled"), ("mean_effect", "averaged"), ("exchange", "exchange")):
-        sweeps = {each.task.name: getattr(each, name) for each in evidence if getattr(each, name) is not None}
-        measured[kind] = {
-            task: against_base(each.examples, "effect", CELL, asked.min_effect) for task, each in sweeps.items()
-        }
-    for number, (kind, there) in enumerate(measured.items()):
-        how: dict[str, Any] = {"correction": asked.correction, "alpha": asked.alpha, "seed": asked.seed + number}
-        for name, rows_of in (("hypotheses", kind.removeprefix("mean_")), ("absences", "absent")):
-            if chosen is not None and rows_of in chosen:
-                may = dict(zip(rows, chosen[rows_of], strict=True))
-                how[name] = [
-                    np.array([may[(task, *cell[:2])] for cell in own.values.cells], dtype=bool)
-                    for task, own in there.items()
-                ]
-        by: dict[str, type] = dict.fromkeys(CELL, int)
-        if kind == "excess":
-            by, how = {**by, "feature_value": object}, {**how, "alternative": "greater"}
-        found = claims_of_tasks(kind, there, by, **how)
-        if kind == "excess":
-            looks = pd.concat([each.looks(asked.min_attention) for each in evidence], ignore_index=True)
-            found = _clearest(looks.merge(found, on=["task", *BY], how="left"), asked.alpha)
-        frame = frame.merge(found, on=["task", *CELL], how="left")
-    counts = [f"{kind}_{name}" for kind in measured for name in ("n_units", "n_clusters")]
-    return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, asked.correction)
+def gather(
+    model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None, run: Run | None = None
+) -> TaskEvidence:
+    """All the evidence on all heads and units, in one look."""
+    steps = [part_of(progress, number, 2, model.cfg.n_layers * model.cfg.n_heads) for number in range(2)]
+    begun = begin(model, task, replace(asked, looks=()))
+    stay = dict.fromkeys(KINDS, all_heads(model))
+    pieces = {kind: [each] for kind, each in ablated(model, begun, 0, 1, stay, asked, run, steps[0]).items()}
+    return gathered(model, begun, pieces, asked, run, steps[1])
 
 
-def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:
-    """One row a task and head: of the value at which attention is shown most clearly.
-
-    Where it is absent at all values but one that cannot be tested, it is that one: nothing is known of the head.
-    """
-    cell = ["task", *CELL]
-    tested = (looks["excess_n_clusters"] >= FEWEST_CLUSTERS) & looks["excess_standard_error"].notna()
-    looks = looks.assign(tested=tested)
-    by_head = looks.groupby(cell)
-    absent = by_head["excess_p_absent"].transform("max")
-    unknown = (absent <= alpha) & ~by_head["tested"].transform("all")
-    order = looks.assign(first=looks["tested"] != unknown, excess_p_absent=absent)
-    order = order.sort_values(["first", "excess_p_adjusted", "excess"], ascending=[False, True, False])
-    found = order.drop_duplicates(cell).drop(columns=["first", "tested"])
-    shown = looks[looks["excess_p_adjusted"] <= alpha].groupby(cell)["feature_value"].agg(", ".join)
-    named = found.merge(shown.rename("attention_values").reset_index(), on=cell, how="left")
-    named["n_attention_values"] = named.merge(looks.groupby(cell).size().rename("n").reset_index(), on=cell)["n"]
-    return named.rename(columns={"feature_value": "attention_value"}).fillna({"attention_values": ""})
-
-
-def _with_probes(frame: pd.DataFrame, chosen: Chosen | None, correction: Correction) -> pd.DataFrame:
-    """Probes were corrected over a task's heads; now over tasks as well, or over what was chosen."""
-    n_tasks = frame.loc[frame["probe_excess_p_adjusted"].notna(), "task"].nunique()
-    enough = frame["probe_excess_n_clusters"] >= FEWEST_CLUSTERS
-    found = {"probe_excess_p_absent": np.minimum(1.0, n_tasks * frame["probe_excess_p_absent"])}
-    for kind in ("probe_excess", "selectivity"):
-        p = frame[f"{kind}_p"].where(enough).to_numpy(dtype=float)
-        if chosen is not None:
-            adjusted = holm(np.where(chosen["probe"], p, np.nan))
-        elif correction == "fdr":
-            adjusted = benjamini_hochberg(p)
-        else:
-            adjusted = np.minimum(1.0, n_tasks * frame[f"{kind}_p_adjusted"])
-        found[f"{kind}_p_adjusted"] = adjusted
-    return frame.assign(**found)
+def all_heads(model: Any) -> list[Head]:
+    """In the model's order."""
+    return [(layer, head) for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
 
 
 def _means(model: Any, task: Task) -> Means:

@@ -19,14 +19,13 @@ McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from interp.arguments import as_list
-from interp.claims.declared import Declared, choose
+from interp.claims.declared import Chosen, Declared, choose
 from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
 from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
@@ -34,9 +33,10 @@ from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
-from interp.interventions.sweep import Progress, Sweep
+from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import Head, head_name, set_name
-from interp.methods.evidence import TaskEvidence, gather, tested
+from interp.methods.evidence import KINDS, Begun, TaskEvidence, ablated, all_heads, begin, gather, gathered, joined
+from interp.methods.evidence_tests import Ablations, in_one_look, tested
 from interp.methods.grid import complete, part_of
 from interp.methods.task_arguments import none_left, told
 from interp.model.provenance import model_provenance
@@ -79,22 +79,36 @@ def judge_models(
     # What is asked of the first model on the scored items decides whether a task is left out.
     others = replace(asked, anyway=True)
     jobs = [
-        (model, task, asked if model is models[0] and number < len(tasks) else others)
+        (model, task, asked if model is models[0] and number < len(tasks) else others, number >= len(tasks))
         for model in models
         for number, task in enumerate(given)
     ]
-    made = partial(_made, run=run, progress=progress, n=len(models) * (len(given) + len(tasks)))
-    found = made(_gathered, jobs, done=0)
-    failed = {task.name: each for (_, task, _), each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
+    steps = _Steps(run, progress)
+    found = steps.made(_begun, jobs, more=2 * len(models) * len(tasks))
+    failed = {job[1].name: each for job, each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
     left = [task for task in tasks if task.name not in failed]
     if not left:
         raise none_left(failed)
-    evidence = [each for (_, task, _), each in zip(jobs, found, strict=True) if task.name not in failed]
-    size = len(evidence) // len(models)
-    by_model = [evidence[start : start + size] for start in range(0, len(evidence), size)]
-    own = [each[: len(left)] for each in by_model]
-    frames = [_tested(each, every[len(left) :], asked, declared) for each, every in zip(own, by_model, strict=True)]
-    groups = _groups(models, own, frames, asked, made)
+    kept = [each for job, each in zip(jobs, found, strict=True) if job[1].name not in failed]
+    size = len(kept) // len(models)
+    by_model = [kept[start : start + size] for start in range(0, len(kept), size)]
+    begun = [each[: len(left)] for each in by_model]
+    chosen = [
+        _chosen(model, left, every[len(left) :], asked, declared) for model, every in zip(models, by_model, strict=True)
+    ]
+    pieces, tests = _in_looks(models, begun, chosen, asked, steps)
+    jobs = [
+        (models[number], each, pieces[number][each.task.name], asked)
+        for number, own in enumerate(begun)
+        for each in own
+    ]
+    evidence = steps.made(gathered, jobs, more=len(jobs))
+    own = [evidence[start : start + len(left)] for start in range(0, len(evidence), len(left))]
+    frames = [
+        _tested(*each, asked, "declared" if declared is not None else "chosen" if choose_on else "")
+        for each in zip(own, tests, chosen, strict=True)
+    ]
+    groups = _groups(models, own, frames, asked, steps)
     judged = []
     for evidence, frame, sets in zip(own, frames, groups, strict=True):
         whole = frame.join(partners(frame, sets, asked.alpha))
@@ -102,12 +116,46 @@ def judge_models(
     return judged, told(failed)
 
 
+def _in_looks(
+    models: Sequence[Any],
+    begun: Sequence[Sequence[Begun]],
+    chosen: Sequence[Chosen | None],
+    asked: HeadsOptions,
+    steps: "_Steps",
+) -> tuple[list[dict[str, dict[str, list[SweepResult]]]], list[Ablations]]:
+    """By model: by task and kind of ablation what was measured at each look, and the tests as of the last one.
+
+    After each look, heads whose effect is settled leave (``interp.claims.looks``).
+    """
+    n_looks = max(len(each.sizes) for own in begun for each in own)
+    tests = [Ablations.of(n_looks, asked) for _ in models]
+    pieces: list[dict[str, dict[str, list[SweepResult]]]] = [
+        {each.task.name: {kind: [] for kind in KINDS} for each in own} for own in begun
+    ]
+    for look in range(n_looks):
+        jobs = []
+        for number, (model, own) in enumerate(zip(models, begun, strict=True)):
+            every = dict.fromkeys(KINDS, all_heads(model))
+            for each in own:
+                stay = tests[number].stay(each.task.name) if look else every
+                jobs.append((model, each, look, n_looks, stay, asked))
+        found = iter(steps.made(ablated, jobs, more=(n_looks - look) * len(jobs)))
+        for own, measured in zip(begun, pieces, strict=True):
+            for each in own:
+                for kind, sweep in next(found).items():
+                    measured[each.task.name][kind].append(sweep)
+        for number, measured in enumerate(pieces):
+            by_kind = {kind: {task: joined(each[kind]) for task, each in measured.items()} for kind in KINDS}
+            tests[number] = tests[number].look(by_kind, chosen[number], asked)
+    return pieces, tests
+
+
 def _groups(
     models: Sequence[Any],
     by_model: Sequence[Sequence[TaskEvidence]],
     frames: Sequence[pd.DataFrame],
     asked: HeadsOptions,
-    made: Callable[..., list[Any]],
+    steps: "_Steps",
 ) -> list[pd.DataFrame]:
     """Every model's groups: sets are ablated together, and again without those that are no members."""
     found: list[list[pd.DataFrame]] = [[] for _ in models]
@@ -119,7 +167,7 @@ def _groups(
     }
     while sets:
         jobs = [(models[at[0]], evidence[at].task, evidence[at].means, *heads, asked) for at, heads in sets.items()]
-        measured = dict(zip(sets, made(ablated_together, jobs), strict=True))
+        measured = dict(zip(sets, steps.made(ablated_together, jobs), strict=True))
         last, sets = sets, {}
         for number, own in enumerate(found):
             of_tasks = {task: frame for (each, task), frame in measured.items() if each == number}
@@ -133,50 +181,56 @@ def _groups(
     ]
 
 
-def _made(
-    call: Callable[..., Any],
-    jobs: Sequence[tuple[Any, ...]],
-    *,
-    run: Run | None,
-    progress: Progress | None,
-    n: int,
-    done: int | None = None,
-) -> list[Any]:
-    """Results in the order of the jobs: of `n` calls that are one progress, those after `done`, or else the last."""
-    before, inner = n - len(jobs) if done is None else done, None if run is None else run.inner
-    executor = HERE if run is None else run.executor
-    if isinstance(executor, Local):
-        steps = [part_of(progress, before + number, n, _STEPS) for number in range(len(jobs))]
-        return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
-    told = None if progress is None else lambda ended, _: progress(before + ended, n)
-    return spread(call, [(*job, inner, None) for job in jobs], executor, told)
+class _Steps:
+    """Has jobs done, here or by the workers of a run, one after the other in the same progress."""
+
+    def __init__(self, run: Run | None, progress: Progress | None):
+        self._run, self._progress, self._done = run, progress, 0
+
+    def made(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], *, more: int = 0) -> list[Any]:
+        """Results in the order of the jobs, after which about as many as `more` are to come."""
+        inner = None if self._run is None else self._run.inner
+        executor = HERE if self._run is None else self._run.executor
+        before, n, progress = self._done, self._done + len(jobs) + more, self._progress
+        self._done += len(jobs)
+        if isinstance(executor, Local):
+            steps = [part_of(progress, before + number, n, _STEPS) for number in range(len(jobs))]
+            return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
+        told = None if progress is None else lambda ended, _: progress(before + ended, n)
+        return spread(call, [(*job, inner, None) for job in jobs], executor, told)
 
 
-def _gathered(
-    model: Any, task: Task, asked: HeadsOptions, run: Run | None, progress: Progress | None
-) -> TaskEvidence | InputError:
-    """The evidence on a task, or why there is none."""
+def _begun(
+    model: Any, task: Task, asked: HeadsOptions, choosing: bool, run: Run | None, progress: Progress | None
+) -> Begun | TaskEvidence | InputError:
+    """What is known of a task before heads are ablated, or for choosing all evidence; or why there is none."""
     try:
-        return gather(model, task, asked, run=run, progress=progress)
+        if choosing:
+            return gather(model, task, asked, run=run, progress=progress)
+        return begin(model, task, asked, progress=progress)
     except NoRoomError:  # which may pass
         raise
     except InputError as error:
         return error
 
 
-def _tested(
-    evidence: Sequence[TaskEvidence],
-    choosing: Sequence[TaskEvidence],
-    asked: HeadsOptions,
-    declared: Declared | None,
-) -> pd.DataFrame:
-    """One model's evidence with p, states and specificity."""
-    chosen, heads = None, ""
+def _chosen(
+    model: Any, tasks: Sequence[Task], choosing: Sequence[TaskEvidence], asked: HeadsOptions, declared: Declared | None
+) -> Chosen | None:
+    """The heads and tasks that may be shown; None for all."""
     if choosing:
-        chosen, heads = choose(tested(choosing, None, asked), asked.alpha), "chosen"
-    if declared is not None:
-        chosen, heads = declared.hypotheses(pd.concat([each.heads() for each in evidence])), "declared"
-    frame = tested(evidence, chosen, asked)
+        return choose(tested(choosing, in_one_look(choosing, asked), None, asked), asked.alpha)
+    if declared is None:
+        return None
+    cells = [(task.name, *head) for task in tasks for head in all_heads(model)]
+    return declared.hypotheses(pd.DataFrame(cells, columns=["task", "layer", "head"]))
+
+
+def _tested(
+    evidence: Sequence[TaskEvidence], ablations: Ablations, chosen: Chosen | None, asked: HeadsOptions, heads: str
+) -> pd.DataFrame:
+    """One model's evidence with p, states and specificity; `heads` is how those were found that can be shown."""
+    frame = tested(evidence, ablations, chosen, asked)
     frame = frame.join(states(frame, asked.alpha))
     return frame.assign(specificity=specificities(frame), probed=asked.probes, tested=heads)
 
