@@ -290,7 +290,7 @@ class AttendOptions(VerdictOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeOptions(VerdictOptions):
+class ProbeOptions(VerdictOptions, MeasureOptions):
     """What ``interp.probe`` is asked.
 
     Attributes:
@@ -323,7 +323,6 @@ class ProbeOptions(VerdictOptions):
     at: At = "query"
     context: Context = "document"
     pooling: Pooling = "last"
-    n: int | None = None
     description_lengths: bool = True
     permuted_labels: bool = True
 
@@ -354,12 +353,10 @@ class EraseOptions(SweepOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadsOptions(Options):
+class HeadsOptions(MeasureOptions):
     """What ``interp.heads`` is asked.
 
     Attributes:
-        n: Units to draw of each task that is given by its name; None for the task's own number: a file is used whole.
-        seed: Seed of every random draw.
         draws: How many resamples an effect is averaged over.
         alpha: The chance of any false claim, above the minimum or below it, over heads and tasks, by kind of evidence.
         min_attention: The smallest excess attention that counts, as a share of all attention.
@@ -367,15 +364,14 @@ class HeadsOptions(Options):
         min_probe: The smallest excess of a probe over its toughest control that counts, as a share of the examples.
         probes: Whether each task's feature is probed for. Without probes, no head tracks a task that names a feature.
         max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
-        looks: Clusters after which heads whose effect is settled leave, alpha being split over the looks; all at last.
+        first_look: Clusters of the first look, after which heads whose effect is settled leave. Each look that follows
+            has twice as many, the last one all; 0 for a single look.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, their expected share.
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
         anyway: Measure a task that the model is not shown to do, or, on the command line, one of too few clusters.
     """
 
     ends = True
-    n: int | None = None
-    seed: int = 0
     draws: int = 1
     alpha: float = 0.05
     min_attention: float = 0.1
@@ -383,7 +379,7 @@ class HeadsOptions(Options):
     min_probe: float = 0.1
     probes: bool = True
     max_group: int = 24
-    looks: tuple[int, ...] = (30, 60, 120, 240)
+    first_look: int = 30
     correction: Correction = "max-T"
     claims: Any = None
     anyway: bool = False

@@ -45,20 +45,23 @@ def order_of(strata: Sequence[str], seed: int) -> Int[np.ndarray, " unit"]:
     return np.argsort(rank, kind="stable")
 
 
-def sizes_of(clusters: Sequence[str], looks: Sequence[int]) -> list[int]:
+def sizes_of(clusters: Sequence[str], first: int) -> list[int]:
     """How many of the units, whose `clusters` are given in the order of measuring, each look has.
 
     Args:
         clusters: Of the units, in order.
-        looks: How many clusters each look has, rising; what comes near all is left out, and the last look has all.
+        first: How many clusters the first look has; each that follows has twice as many, and the last one has all,
+            once few are left. With 0 there is but the last.
 
     Returns:
         Rising numbers of units.
     """
     seen = np.zeros(len(clusters), dtype=int)
     seen[np.unique(numbered(clusters), return_index=True)[1]] = 1
-    n_clusters = seen.cumsum()
-    early = [int(np.searchsorted(n_clusters, each)) + 1 for each in looks if each <= ENOUGH * n_clusters[-1]]
+    n_clusters, early = seen.cumsum(), []
+    while 0 < first <= ENOUGH * n_clusters[-1]:
+        early.append(int(np.searchsorted(n_clusters, first)) + 1)
+        first *= 2
     return [*early, len(clusters)]
 
 

@@ -28,7 +28,8 @@ from torch import Tensor
 from interp.arguments import whole_number
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
-from interp.interventions.replacement import ALIKE, Erase, Later, Means, Patch, Replacement, Resample, Zero
+from interp.interventions.erasing import Erase
+from interp.interventions.replacement import ALIKE, Later, Means, Patch, Replacement, Resample, Zero, n_alike
 from interp.interventions.rows import Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site
@@ -209,9 +210,30 @@ def make_replacement(
     if replacement == "positional_mean":
         check_aligned(rows, references, ways)
     if replacement in ALIKE:
-        return Means(later(_means, replacement), hash_of(references), replacement)
+        beginnings = _beginnings(references) if replacement == "positional_mean" else {}
+        return Means(later(_means, replacement), hash_of(references), replacement, beginnings)
     donors = draw_donors(rows, references, draws, seed, ways)
-    return Resample(later(_of_donors, donors), donors, draws, hash_of(references))
+    begin: dict[tuple[int, int], list[int]] = {}
+    for row in rows:  # the right and the wrong sentence of an example may be equally long
+        key = (row.example, len(row.tokens))
+        alike = [_alike(row.tokens, references[each].tokens) for each in donors[key]]
+        begin[key] = list(map(min, alike, begin.get(key, alike)))
+    return Resample(later(_of_donors, donors), donors, draws, hash_of(references), begin)
+
+
+def _beginnings(references: Sequence[Row]) -> dict[Hashable, Sequence[int]]:
+    """The tokens with which all rows begin that share a positional mean."""
+    found: dict[Hashable, Sequence[int]] = {}
+    for row in references:
+        key = ALIKE["positional_mean"](row)
+        before = found.get(key, row.tokens)
+        found[key] = before[: n_alike(row.tokens, before)]
+    return found
+
+
+def _alike(tokens: Sequence[int], donor: Sequence[int]) -> int:
+    """With how many equal tokens they begin; 0 of equal prompts, whose replacement says by itself that it is none."""
+    return 0 if tokens == donor else n_alike(tokens, donor)
 
 
 def mean_of_positions(task: Task) -> ReplacementName:

@@ -206,6 +206,7 @@ def heads(
     if asked.max_group == 1:
         raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
     whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
+    whole_number("first_look", asked.first_look, least=0, expected="a whole number of clusters")
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
     require_different("tasks", [each.name for each in given], "tasks")
     declared = None

@@ -47,9 +47,7 @@ PROBED = ("feature", *_OF_PROBES.values(), *_COUNTS)
 """Of ``representation``, after ``layer`` and ``head``."""
 
 
-def representation(
-    model: Any, task: Task, *, minimum: float, alpha: float, seed: int, progress: Progress | None = None
-) -> pd.DataFrame:
+def representation(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None) -> pd.DataFrame:
     """What every head carries of the task's feature: one row a head, ``layer``, ``head`` and ``PROBED``.
 
     ``probe`` is the accuracy on unseen templates (or documents) and lemmas, ``probe_control`` that of the control task,
@@ -61,12 +59,13 @@ def representation(
     if task.feature is None or not can_be_probed(task, task.feature):
         if progress is not None:
             progress(1, 1)
-        return unread(model, task, minimum)
-    asked = ProbeOptions(description_lengths=False, permuted_labels=False, min_effect=minimum, alpha=alpha, seed=seed)
-    found = probe(model, task, task.feature, asked, progress=progress).cells
+        return unread(model, task, asked.min_probe)
+    how: Any = {name: getattr(asked, name) for name in ("alpha", "seed", "memory_budget")}
+    options = ProbeOptions(description_lengths=False, permuted_labels=False, min_effect=asked.min_probe, **how)
+    found = probe(model, task, task.feature, options, progress=progress).cells
     found = found.assign(
         feature=task.feature,
-        probe_excess_minimum=minimum,
+        probe_excess_minimum=asked.min_probe,
         probe_excess_n_units=len(task.units),
         probe_excess_n_clusters=found[["n_documents", "n_lemmas"]].min(axis=1),
     )
@@ -226,8 +225,8 @@ def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | N
     attention = task_attention(model, task, seed=seed)
     layouts = [f"{unit.item.example.template} {unit.item.example.layout}" for unit in task.units]
     order = order_of(layouts, seed)
-    sizes = sizes_of([task.units[each].cluster for each in order], asked.looks)
-    return Begun(task, _means(model, task), attention, order, sizes)
+    sizes = sizes_of([task.units[each].cluster for each in order], asked.first_look)
+    return Begun(task, _means(model, task, asked.memory_budget), attention, order, sizes)
 
 
 Pieces = Mapping[str, Sequence[SweepResult]]
@@ -252,7 +251,8 @@ def ablated(
     part = replace(begun.task, units=tuple(begun.task.units[each] for each in numbers))
     if not part.units:
         return found
-    how: Any = {"seed": asked.seed + look, "draws": asked.draws, "run": run}  # every look draws other resamples
+    # Every look draws other resamples.
+    how: Any = {"seed": asked.seed + look, "draws": asked.draws, "memory_budget": asked.memory_budget, "run": run}
     for number, (kind, heads) in enumerate(stay.items()):
         step = part_of(progress, number, len(stay), model.cfg.n_layers * model.cfg.n_heads)
         if heads:
@@ -299,15 +299,15 @@ def gathered(
     looking = [] if excess is None else _able(excess, [resampled, averaged], asked)
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
-    exchange = exchange_word(model, task, heads=looking, seed=seed, run=run) if looking else None
+    how: Any = {"seed": seed, "memory_budget": asked.memory_budget, "run": run}
+    exchange = exchange_word(model, task, heads=looking, **how) if looking else None
     base: Any = {"metric": task.metric, "seed": seed}
     if exchange is not None and not above_chance(complete(exchange).examples, CELL, **base).all():
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
     carried, left_out = None, dict[str, str]()
     if asked.probes:
-        how: Any = {"minimum": asked.min_probe, "alpha": asked.alpha, "seed": seed}
         try:
-            carried = representation(model, task, **how, progress=progress)
+            carried = representation(model, task, asked, progress=progress)
         except InputError as error:
             carried, left_out = unread(model, task, asked.min_probe), {"probes": error.fault}
     means = begun.means
@@ -319,7 +319,7 @@ def gather(
 ) -> TaskEvidence:
     """All the evidence on all heads and units, in one look."""
     steps = [part_of(progress, number, 2, model.cfg.n_layers * model.cfg.n_heads) for number in range(2)]
-    begun = begin(model, task, replace(asked, looks=()))
+    begun = begin(model, task, replace(asked, first_look=0))
     stay = dict.fromkeys(KINDS, all_heads(model))
     pieces = {kind: [each] for kind, each in ablated(model, begun, 0, 1, stay, asked, run, steps[0]).items()}
     return gathered(model, begun, pieces, asked, run, steps[1])
@@ -330,10 +330,10 @@ def all_heads(model: Any) -> list[Head]:
     return [(layer, head) for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
 
 
-def _means(model: Any, task: Task) -> Means:
+def _means(model: Any, task: Task, memory_budget: int | None) -> Means:
     """The mean at every position where positions mean the same, else of the template; references are run once."""
     sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
-    made = make_replacement(mean_of_positions(task), model, task, sites=sites)
+    made = make_replacement(mean_of_positions(task), model, task, sites=sites, memory_budget=memory_budget)
     assert isinstance(made, Means)
     return made
 

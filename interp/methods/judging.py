@@ -257,14 +257,15 @@ def ablated_together(
             progress(1, 1)
         return pd.DataFrame()
     sites = [Site("z", layer) for layer in sorted({layer for layer, _ in (*heads, *missed)})]
-    resample = make_replacement("resample", model, task, sites=sites, draws=asked.draws, seed=asked.seed)
+    how: Any = {"seed": asked.seed, "memory_budget": asked.memory_budget}
+    resample = make_replacement("resample", model, task, sites=sites, draws=asked.draws, **how)
     changes: dict[str, dict[Head, Replacement]] = {}
     if len(heads) > 1:
         changes |= {"resampled": dict.fromkeys(heads, resample), **_one_by_one(heads, [], means, resample)}
     if missed:
         changes |= {f"missed, {name}": each for name, each in _one_by_one(heads, missed, means, resample).items()}
     cells = [Cell({"cell": name}, _interventions(each)) for name, each in changes.items()]
-    rows = complete(Sweep(cells).run(model, task, seed=asked.seed, progress=progress, run=run)).examples
+    rows = complete(Sweep(cells).run(model, task, **how, progress=progress, run=run)).examples
     effects = rows.pivot(index="example", columns="cell", values="effect")
     examples = rows.drop_duplicates("example").set_index("example", drop=False)
     examples = examples[["unit", "example", "cluster", "template", "layout", "base", "base_correct"]]

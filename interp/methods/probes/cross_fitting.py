@@ -172,7 +172,9 @@ def _penalties(kind: ProbeKind, x: Examples, problems: Problems) -> Float[Tensor
 
 
 BYTES_AT_ONCE = 256 << 20
-"""That the scores of the probes that are fitted together take."""
+"""That probes which are fitted together take, unless a budget says less."""
+OF_EXAMPLES, OF_FEATURES = 6, 6
+"""How many tensors a fit holds with a number for each probe and example, and for each probe and two features."""
 PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 
 
@@ -194,11 +196,17 @@ class CrossFit:
 
 
 def cross_fit(
-    x: Examples, target: Target, folds: Folds, kind: ProbeKind = "logistic", penalties: Sequence[float] = PENALTIES
+    x: Examples,
+    target: Target,
+    folds: Folds,
+    kind: ProbeKind = "logistic",
+    penalties: Sequence[float] = PENALTIES,
+    *,
+    memory_budget: int | None = None,
 ) -> CrossFit:
     """Fit and score the probes of every cell. The penalties are strengths (see the module)."""
     ordered = sorted(penalties, reverse=True)
-    sums, hits, loss, n_converged = _fitted(x, target, folds, kind, ordered)
+    sums, hits, loss, n_converged = _fitted(x, target, folds, kind, ordered, memory_budget)
     chosen = torch.stack([_choice(sums, each) for each in folds.rounds], dim=1)
     of_example = chosen[:, torch.from_numpy(folds.atom).to(x.device)]
     own = (torch.arange(len(x), device=x.device)[:, None], of_example, torch.arange(x.shape[1], device=x.device)[None])
@@ -219,7 +227,7 @@ def _choice(sums: Float[Tensor, "cell mask strength atom"], each: Split) -> Int[
 
 
 def _fitted(
-    x: Examples, target: Target, folds: Folds, kind: ProbeKind, strengths: Sequence[float]
+    x: Examples, target: Target, folds: Folds, kind: ProbeKind, strengths: Sequence[float], memory_budget: int | None
 ) -> tuple[Float[Tensor, "cell mask strength atom"], ByStrength, ByStrength, int]:
     """Losses summed by training set, strength and atom; each example's hit and loss, of its round's probes."""
     atom, masks = torch.from_numpy(folds.atom).to(x.device), torch.from_numpy(folds.trains_on).to(x.device)
@@ -230,7 +238,7 @@ def _fitted(
     tested[[each.mask for each in folds.rounds], [each.test for each in folds.rounds]] = True
     members = torch.nn.functional.one_hot(atom, n_atoms).to(x)
     n_converged = 0
-    for numbers, probes, scores, found in fitted(kind, x, target, atom, masks, strengths):
+    for numbers, probes, scores, found in fitted(kind, x, target, atom, masks, strengths, memory_budget):
         sums[:, list(numbers)] = found.permute(0, 2, 3, 1) @ members
         right = target.hits(scores).to(x).unflatten(2, (-1, n)) if target.n_classes else found * torch.nan
         for at, mask in enumerate(numbers):
@@ -248,11 +256,19 @@ def fitted(
     atom: Int[Tensor, " example"],
     masks: Bool[Tensor, "mask atom"],
     penalties: Sequence[float],
+    memory_budget: int | None = None,
 ) -> Iterator[tuple[range, LinearProbes | MLPProbes, Scores, Float[Tensor, "cell example mask strength"]]]:
-    """Numbers of training sets that are fitted together; their probes, scores of all examples, and losses."""
-    n = len(penalties)
-    each = x.shape[0] * x.shape[1] * target.n_columns * n * x.element_size()
-    size = max(1, BYTES_AT_ONCE // (6 * each))
+    """Numbers of training sets that are fitted together; their probes, scores of all examples, and losses.
+
+    Of more features than examples, the examples span a space of fewer, and a penalty on the norm keeps weights there.
+    """
+    n, width = len(penalties), x.shape[2]
+    if kind in ("logistic", "ridge") and width > x.shape[1]:
+        x = x @ torch.linalg.qr(x.mT).Q
+        penalties = [each * x.shape[2] / width for each in penalties]  # shares of the variance of one feature
+    squares = 0 if kind == "mlp" else OF_FEATURES * (x.shape[2] + 1) ** 2
+    each = len(x) * n * x.element_size() * (OF_EXAMPLES * x.shape[1] * target.n_columns + squares)
+    size = max(1, min(BYTES_AT_ONCE, memory_budget or BYTES_AT_ONCE) // each)
     for start in range(0, len(masks), size):
         problems = problems_of(atom, masks[start : start + size], penalties)
         probes = fit(kind, x, target, problems)

@@ -2,10 +2,12 @@
 
 - **Logistic** minimises ``sum of -log p(y|x) + penalty / 2 ||W||^2`` over its training examples, the bias free, as
   scikit-learn's ``LogisticRegression(C=1 / penalty)``. Coordinates are chosen by Böhning's bound on the Hessian (1/4 of
-  the scatter for two classes, 1/2 for more, plus the penalty): there it is the identity, and some ten steps do. Along a
-  direction the scores are linear, so that a line search costs no product. A probe stops where its next step would move
-  its scores by less than the tolerance, and leaves the batch. A class that it is not trained on has the bias minus
-  infinity, which it would have in the limit.
+  the scatter for two classes, 1/2 for more, plus the penalty): there it is the identity, and some ten steps do. Where
+  examples are told apart nearly without error, the bound is far above the Hessian: a probe that needs more steps gets
+  coordinates by the Hessian where it is, for several classes by one that is above each of theirs. Along a direction the
+  scores are linear, so that a line search costs no product. A probe stops where its next step would move its scores by
+  less than the tolerance, and leaves the batch. A class that it is not trained on has the bias minus infinity, which it
+  would have in the limit.
 - **Ridge** minimises ``||y - x W - b||^2 + penalty ||W||^2``, as scikit-learn's ``Ridge``; classes are 1 and -1.
 - **LDA** has Gaussian classes of one covariance, shrunk towards a multiple of the identity by the penalty, a share:
   scikit-learn's ``LinearDiscriminantAnalysis(solver="lsqr", shrinkage=penalty)``.
@@ -116,6 +118,8 @@ TOLERANCE = 1e-6
 """Of a step, in scores, relative to 1 and to the scores."""
 MOST_STEPS = 1000
 HISTORY = 10
+_RENEWED = 10
+"""Steps after which those that are left get other coordinates."""
 _STEEP = 0.5
 _SHORTENINGS = 20
 _STILL_WORTH = 0.8
@@ -169,7 +173,7 @@ class _Memory:
 class _Descent:
     """The state of all probes that have not stopped.
 
-    A probe's coordinates ``u`` give its weights, the bias last, by ``basis @ u``.
+    A probe's coordinates give its weights, the bias last, by ``basis @ coordinates``.
     """
 
     def __init__(self, x: Examples, target: Target, problems: Problems):
@@ -181,9 +185,9 @@ class _Descent:
         self._penalty = problems.penalty.expand(shape[:2]).clone()
         bound = 0.25 if self._columns == 1 else 0.5
         moments = Moments.of(x, problems)
-        self._basis = _basis(moments, bound, self._penalty)
-        self._unit = (bound * moments.n).sqrt().expand(shape[:2])
-        self._u, self._weight = x.new_zeros(shape), x.new_zeros(shape)
+        self._basis, self._varies = _basis(moments, bound, self._penalty), moments.varies
+        self._n, self._n_steps = moments.n, 0
+        self._weight = x.new_zeros(shape)
         self._absent = _absent(target, problems).to(x)
         self._scores = self._absent.expand(*x.shape[:2], -1, -1)
         self._residual = self._errors(self._scores)
@@ -195,20 +199,25 @@ class _Descent:
 
     def step(self) -> bool:
         """Take a step with every probe that needs one; whether any did."""
+        if self._n_steps and self._n_steps % _RENEWED == 0:
+            self._renew()
+        self._n_steps += 1
         direction = self._memory.direction(self._gradient)
-        self._stop(direction)
-        direction = torch.where(self._stopped[..., None, None], 0.0, direction)
+        moved = self._basis @ direction
+        along = self._scores_of(moved)
+        self._stop(along)
         left = (~self._stopped.all(dim=0)).nonzero()[:, 0]
         if not len(left):
             return False
         if len(left) <= _STILL_WORTH * len(self._active):
             self._keep(left)
-            direction = direction[:, left]
-        moved = self._basis @ direction
-        along = self._scores_of(moved)
+            direction, moved, along = direction[:, left], moved[:, left], along[..., left]
+        going = (~self._stopped).to(direction)
+        direction, moved = (each * going[..., None, None] for each in (direction, moved))
+        along = along * going[:, None, None]
         length, scores, residual = self._search(direction, moved, along)
         step = length[..., None, None] * direction
-        self._u, self._weight = self._u + step, self._weight + length[..., None, None] * moved
+        self._weight = self._weight + length[..., None, None] * moved
         self._scores, self._residual = scores, residual
         gradient = self._gradients(residual)
         self._memory.add(step, gradient - self._gradient)
@@ -223,11 +232,27 @@ class _Descent:
         bias = self._found[:, :, -1] + self._absent.T
         return LinearProbes(self._found[:, :, :-1], bias, self._converged)
 
-    def _stop(self, direction: Coordinates) -> None:
+    def _renew(self) -> None:
+        """Choose the coordinates by the Hessian where each probe is; what was remembered is in the old ones."""
+        p = self._residual + self._target * self._mask
+        weight = (p * (self._mask - p)).amax(dim=2)
+        hessian = torch.stack([(self._x * each[..., None]).mT @ self._x for each in weight.unbind(2)], dim=1)
+        there = pad(self._varies, (0, 1), value=True).to(hessian)
+        hessian = hessian * there[..., :, None] * there[..., None, :]
+        least = torch.finfo(hessian.dtype).eps * self._n[:, None]  # where a probe is sure of all examples
+        diagonal = torch.diagonal(hessian, dim1=-2, dim2=-1)
+        diagonal += pad(self._penalty[..., None].expand(self._varies.shape), (0, 1)) + least
+        factor, failed = torch.linalg.cholesky_ex(hessian)
+        eye = torch.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device).expand_as(hessian)
+        basis = torch.linalg.solve_triangular(factor, eye, upper=False).mT * there[..., None]
+        self._basis = torch.where((failed == 0)[..., None, None], basis, self._basis)
+        self._memory, self._gradient = _Memory(), self._gradients(self._residual)
+
+    def _stop(self, along: Scores) -> None:
         """Write down the probes whose next step is small enough."""
-        size = direction.flatten(2).norm(dim=2) / self._unit
-        reached = self._u.flatten(2).norm(dim=2) / self._unit
-        now = ~self._stopped & (size <= TOLERANCE * (1 + reached))
+        reached = (self._scores - self._absent[:, self._active]).nan_to_num(nan=0.0)  # of absent classes nothing
+        size, reached = ((each.square() * self._mask).sum(dim=(1, 2)) / self._n for each in (along, reached))
+        now = ~self._stopped & (size.sqrt() <= TOLERANCE * (1 + reached.sqrt()))
         kept = self._found[:, self._active]
         self._found[:, self._active] = torch.where(now[..., None, None], self._weight, kept)
         self._converged[:, self._active] |= now
@@ -236,9 +261,9 @@ class _Descent:
     def _keep(self, kept: Int[Tensor, " problem"]) -> None:
         """Leave out the other probes, which have stopped at all cells."""
         self._active = self._active[kept]
-        for name in ("_stopped", "_basis", "_penalty", "_unit", "_u", "_weight", "_gradient"):
+        for name in ("_stopped", "_basis", "_penalty", "_varies", "_weight", "_gradient"):
             setattr(self, name, getattr(self, name)[:, kept])
-        self._mask = self._mask[..., kept]
+        self._mask, self._n = self._mask[..., kept], self._n[kept]
         self._scores, self._residual = self._scores[..., kept], self._residual[..., kept]
         self._memory.take(kept)
 

@@ -108,6 +108,7 @@ def description_length(
     penalties: Sequence[float] = PENALTIES,
     *,
     seed: int = 0,
+    memory_budget: int | None = None,
 ) -> Float[np.ndarray, " cell"]:
     """Bits of the code of the labels (classes), with the probes of every cell."""
     n = x.shape[1]
@@ -116,7 +117,7 @@ def description_length(
     n_blocks = int(atom.max()) + 1
     before = torch.ones(n_blocks, n_blocks, device=x.device).tril(-1).bool()[1:]
     bits = x.new_full((len(x), len(penalties)), float((atom == 0).sum()) * np.log2(target.n_classes))
-    for numbers, _, _, found in fitted(kind, x, target, atom, before, penalties):
+    for numbers, _, _, found in fitted(kind, x, target, atom, before, penalties, memory_budget):
         for at, number in enumerate(numbers):
             bits += found[:, atom == number + 1, at].sum(dim=1) / np.log(2)
     return bits.min(dim=1).values.cpu().numpy() + np.log2(len(penalties))
@@ -229,7 +230,8 @@ class Measuring:
     def _cross(self, x: Examples | Tensor, target: Target | None = None, *, seen: bool = False) -> Scores:
         target, folds = target or self._target, self._seen if seen else self._folds
         given, labels = x.to(self._device, torch.float64), target.to(self._device)
-        found = cross_fit(given, labels, folds, self._asked.kind, self._penalties)
+        budget = self._asked.memory_budget
+        found = cross_fit(given, labels, folds, self._asked.kind, self._penalties, memory_budget=budget)
         self._fits.append(found)
         return _scored(target, found.hits if target.n_classes else found.loss)
 
@@ -237,8 +239,8 @@ class Measuring:
         if not self._has_code:
             return np.full((len(x), 1), np.nan)
         given, labels = x.to(self._device, torch.float64), target.to(self._device)
-        kind, seed = self._asked.kind, self._asked.seed
-        return description_length(given, labels, kind, self._penalties, seed=seed)[:, None]
+        how: Any = {name: getattr(self._asked, name) for name in ("seed", "memory_budget")}
+        return description_length(given, labels, self._asked.kind, self._penalties, **how)[:, None]
 
 
 def _scored(target: Target, found: Scores) -> Scores:
