@@ -85,7 +85,7 @@ class Replacement:
         return None
 
     def begins(self, row: Row, draw: int) -> int:
-        """How many tokens of `row` whoever gives the values has read, too: there they are the row's own (causal models)."""
+        """How many tokens of `row` whoever gives the values has read, too: there they are its own."""
         return row.first_difference if self.from_source else 0
 
 

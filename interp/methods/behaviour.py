@@ -1,11 +1,10 @@
 """Can the model do the task at all? Its own answers, example by example, before anything is changed."""
 
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from interp.claims.bootstrap import Intervals, cluster_bootstrap
+from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.rules import NOT_ABLE
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
@@ -15,8 +14,6 @@ from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.tasks.task import Task
 
-FIRST = 30
-"""Units that tell in seconds whether a model can do a task, where it clearly can."""
 _ALL = ["model"]
 """The column that puts all examples in one cell."""
 
@@ -47,23 +44,22 @@ def behaviour(model: Any, task: Task | str, *, n: int | None = None, seed: int =
     """
     given = as_predicted(task, model, n=n, seed=seed)
     counterfactual = [example is not unit.item for unit in given.units for example in unit.examples]
-    found = _answers(model, given).rename(columns={"base": "value", "base_correct": "correct"})
+    found = answers(model, given).rename(columns={"base": "value", "base_correct": "correct"})
     columns = ["unit", "counterfactual", "cluster", "template", "example", "value", "correct"]
     return found.assign(counterfactual=counterfactual)[columns]
 
 
 @documented
-def require_able(model: Any, task: Task, *, seed: int = 0) -> None:
-    """Refuse a task on which `model` is not shown to be above chance.
-
-    1. The first ``FIRST`` units are run. Where their whole interval is above 0, the model can do the task.
-    2. Else all units are run, and judged as a verdict on a head judges them: below or across 0, all heads would be
-       undecided. A model that might just be able is never refused for what the first units alone say.
+def require_able(model: Any, task: Task, *, seed: int = 0) -> pd.DataFrame:
+    """Refuse a task on which `model` is not shown to be above chance: below or across 0, all heads would be undecided.
 
     Args:
         model: Follows TransformerLens' protocol.
         task: What it is to do.
         seed: Of the interval's resampling.
+
+    Returns:
+        Its ``answers``.
 
     Raises:
         InputError: It is not shown to be able.
@@ -71,31 +67,24 @@ def require_able(model: Any, task: Task, *, seed: int = 0) -> None:
     Examples:
         >>> from interp.methods.behaviour import require_able
         >>> model = interp.load_model()
-        >>> require_able(model, interp.load_task("agreement", tokenizer=model.tokenizer, n=12))
+        >>> len(require_able(model, interp.load_task("agreement", tokenizer=model.tokenizer, n=12)))
+        24
     """
-    frame = _answers(model, replace(task, units=task.units[:FIRST]))
-    found = _interval(frame, seed)
-    if found.low[0] > 0:
-        return
-    if len(task.units) > FIRST:
-        frame = _answers(model, task)
-        found = _interval(frame, seed)
+    frame = answers(model, task)
+    found = cluster_bootstrap(UnitTable.from_frame(frame, "base", by=_ALL), seed=seed)
     if found.low[0] <= 0:  # an interval that is not known says nothing
         right = estimates(UnitTable.from_frame(frame, "base_correct", by=_ALL))[0]
         raise InputError(
             f"{task.name}: {NOT_ABLE}: {task.metric.replace('_', ' ')} {found.estimate[0]:.2g} "
-            f"({found.low[0]:.2g} to {found.high[0]:.2g}), {right:.0%} right, on {frame['unit'].nunique()} units",
+            f"({found.low[0]:.2g} to {found.high[0]:.2g}), {right:.0%} right, on {len(task.units)} units",
             "give tasks that it can do",
             "give anyway=True to measure it all the same: all heads will be undecided",
         )
+    return frame
 
 
-def _answers(model: Any, task: Task) -> pd.DataFrame:
-    """One row an example: its labels, ``base`` (the metric) and ``base_correct``."""
+def answers(model: Any, task: Task) -> pd.DataFrame:
+    """One row an example: its labels, ``base`` (the metric) and ``base_correct``; ``model`` is 0, one cell for all."""
     outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
     labels = pd.DataFrame(example_labels(task)).assign(model=0)
     return labels.assign(base=outcome.value, base_correct=outcome.correct)
-
-
-def _interval(frame: pd.DataFrame, seed: int) -> Intervals:
-    return cluster_bootstrap(UnitTable.from_frame(frame, "base", by=_ALL), seed=seed)

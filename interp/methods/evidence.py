@@ -21,7 +21,7 @@ from interp.interventions.reference_set import make_replacement, mean_of_positio
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate
-from interp.methods.behaviour import require_able
+from interp.methods.behaviour import answers, require_able
 from interp.methods.grid import complete, part_of
 from interp.methods.probes.probe import probe
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
@@ -98,6 +98,7 @@ class TaskEvidence:
     """All kinds of evidence on one task."""
 
     task: Task  # what was asked
+    answers: pd.DataFrame  # the unablated model's, on all units
     means: Means  # what heads were ablated by beside resamples, for who ablates more of them
     resampled: SweepResult  # effects of ablating each head by resampling
     averaged: SweepResult  # effects of ablating each head by the means
@@ -152,11 +153,10 @@ class TaskEvidence:
 
     def description(self) -> dict[str, Any]:
         """The task's row: what was asked, and how well the unablated model does."""
-        sweeps = (self.resampled, self.averaged)  # of which some head may have been measured on more units
-        one = pd.concat([each.examples for each in sweeps]).drop_duplicates("example").assign(layer=0, head=0)
-        base = UnitTable.from_frame(one, "base")
+        one = self.answers
+        base = UnitTable.from_frame(one, "base", by=["model"])
         interval = cluster_bootstrap(base, seed=self.resampled.provenance["seed"])
-        accuracy = estimates(UnitTable.from_frame(one, "base_correct"))
+        accuracy = estimates(UnitTable.from_frame(one, "base_correct", by=["model"]))
         as_given = np.array([example is unit.item for unit in self.task.units for example in unit.examples])
         return {
             "task": self.task.name,
@@ -201,16 +201,16 @@ class Begun:
     """What is known of a task before any head is ablated, and the units that the looks take."""
 
     task: Task  # without units that have no other example to resample from
+    answers: pd.DataFrame  # the unablated model's, on all units
     means: Means  # at every position where positions mean the same, else of the template; references are run once
     attention: AttentionResult
     order: Int[np.ndarray, " unit"]  # in which units are measured
     sizes: Sequence[int]  # how many of them each look has
 
     def units(self, look: int, n_looks: int) -> Int[np.ndarray, " unit"]:
-        """Those that one of `n_looks` adds, by their numbers; a task of fewer looks waits for its last one."""
-        sizes = [0, *self.sizes[:-1], *[0] * (n_looks - len(self.sizes)), self.sizes[-1]]
-        start = max(sizes[: look + 1])
-        return np.sort(self.order[start : max(start, sizes[look + 1])])
+        """Those that one of `n_looks` adds, by their numbers; none, where the task has fewer looks."""
+        sizes = [0, *self.sizes, *[self.sizes[-1]] * n_looks]
+        return np.sort(self.order[sizes[look] : sizes[look + 1]])
 
 
 def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None) -> Begun:
@@ -220,13 +220,12 @@ def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | N
     is measured `anyway`, the model has to do the task.
     """
     task, seed = with_donors(task), asked.seed
-    if not asked.anyway:
-        require_able(model, task, seed=seed)
+    own = answers(model, task) if asked.anyway else require_able(model, task, seed=seed)
     attention = task_attention(model, task, seed=seed)
     layouts = [f"{unit.item.example.template} {unit.item.example.layout}" for unit in task.units]
     order = order_of(layouts, seed)
     sizes = sizes_of([task.units[each].cluster for each in order], asked.first_look)
-    return Begun(task, _means(model, task, asked.memory_budget), attention, order, sizes)
+    return Begun(task, own, _means(model, task, asked.memory_budget), attention, order, sizes)
 
 
 Pieces = Mapping[str, Sequence[SweepResult]]
@@ -311,7 +310,7 @@ def gathered(
         except InputError as error:
             carried, left_out = unread(model, task, asked.min_probe), {"probes": error.fault}
     means = begun.means
-    return TaskEvidence(task, means, resampled, averaged, attention, excess, exchange, carried, left_out)
+    return TaskEvidence(task, begun.answers, means, resampled, averaged, attention, excess, exchange, carried, left_out)
 
 
 def gather(

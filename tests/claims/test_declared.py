@@ -176,6 +176,7 @@ def test_outcomes_are_told_in_the_file_s_order(tmp_path):
 
 ROWS = pd.DataFrame(
     {
+        **{"task": "agreement", "layer": [0, 0, 1, 1], "head": [0, 1, 0, 1]},
         "effect_p": [0.01, 0.2, 0.01, np.nan],
         "mean_effect_p": [0.01, 0.01, 0.2, 0.01],
         "excess_p": [0.01, 0.2, 0.05, np.nan],

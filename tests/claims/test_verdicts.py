@@ -31,7 +31,7 @@ def row_of(effect=OPEN, mean=OPEN, excess=LOOKS, exchange=None, probe=None, n_cl
         rows.append(columns(kind, given or UNSEEN, **counts))
     found = {name: value for each in rows for name, value in each.items()}
     known = {"feature": None, "selectivity_p_adjusted": 0.001, "probe_baseline_score": 0.5, "above_chance": True}
-    counts = {"n_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
+    counts = {"n_task_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
     others = {"specificity": "specific", "probed": True}
     others |= dict.fromkeys(("partners", "member", "caveat", "doubtful", "tested"), "")
     return {**found, **known, **counts, **others, **changes}

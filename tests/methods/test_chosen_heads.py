@@ -19,8 +19,9 @@ def other_items():
 
 
 def test_only_the_chosen_are_tested_and_corrected_for():
-    every = heads(HandModel(), [varied_task()], probes=False)
-    chosen = heads(HandModel(), [varied_task()], probes=False, choose_on=[other_items()])
+    how = {"probes": False, "first_look": 0}
+    every = heads(HandModel(), [varied_task()], **how)
+    chosen = heads(HandModel(), [varied_task()], **how, choose_on=[other_items()])
     adjusted = ["effect_p_adjusted", "mean_effect_p_adjusted", "excess_p_adjusted"]
     assert every.summary()[adjusted].notna().all(axis=None)
     first, idle = chosen.summary().iloc[0], chosen.summary().iloc[1]

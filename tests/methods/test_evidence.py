@@ -6,8 +6,9 @@ from hand_model import ARE, IS, KEY, KEYS, N_CLUSTERS, HandModel, hand_weights, 
 
 from interp.claims.rules import Evidence
 from interp.claims.units import UnitTable, estimates
-from interp.methods.evidence import _clearest, gather
-from interp.methods.evidence import tested as with_tests
+from interp.methods.evidence import gather
+from interp.methods.evidence_tests import _clearest, in_one_look
+from interp.methods.evidence_tests import tested as with_tests
 from interp.options import HeadsOptions
 
 
@@ -63,7 +64,7 @@ def test_attention_is_not_testable_where_a_position_is_the_related_word(strays, 
     units = [*same, *(pair(prompts(number % 5, 3), f"s{number}") for number in range(strays))]
     references = [pair(prompts(number, after)) for after in (2, 2, 3) for number in range(6)]
     evidence = gather(HandModel(), task_of(units, references), HeadsOptions(probes=False))
-    row = with_tests([evidence], None, HeadsOptions()).iloc[0]
+    row = with_tests([evidence], in_one_look([evidence], HeadsOptions()), None, HeadsOptions()).iloc[0]
     assert (row["baseline"], row["baseline_overlap"]) == ("offset -3", pytest.approx(1 - strays / 60))
     assert row["attention"] > 0.4
     assert row["excess_n_clusters"] == (60 if testable else 0)

@@ -31,7 +31,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def report(task):
-    return heads(noun_model(), [task], probes=False)
+    return heads(noun_model(), [task], probes=False, first_look=0)
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,9 @@ def test_a_task_that_fails_in_the_middle_is_left_out_with_its_choosing_items(mon
     def of_some(model, task, asked, **options):
         if task.name == "ioi":
             raise InputError("ioi: its rows are odd", "use others")
-        return evidence.gather(model, task, asked, **options)
+        return evidence.begin(model, task, asked, **options)
 
-    monkeypatch.setattr(judged_models, "gather", of_some)
+    monkeypatch.setattr(judged_models, "begin", of_some)
     choosing = [carried([name], model(), n=20, seed=0, split="select")[0][0] for name in ("ioi", "agreement")]
     with pytest.warns(RuntimeWarning, match=r"^ioi is left out: its rows are odd$"):
         found = heads(model(), ["ioi", "agreement"], choose_on=choosing, **QUICK)

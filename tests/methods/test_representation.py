@@ -13,7 +13,8 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError, TaskError
 from interp.methods.dossier import heads
 from interp.methods.evidence import PROBED, gather, representation
-from interp.methods.evidence import tested as with_tests
+from interp.methods.evidence_tests import in_one_look
+from interp.methods.evidence_tests import tested as with_tests
 from interp.methods.probes.probe import probe
 from interp.options import HeadsOptions
 
@@ -76,7 +77,10 @@ def test_the_numbers_are_the_probes_own(report, alone):
 def test_tasks_that_are_probed_are_corrected_for(alone):
     one = gather(noun_model(), noun_task(), HeadsOptions())
     both = [one, dataclasses.replace(one, task=noun_task(name="b"))]
-    found, fdr = (with_tests(both, None, HeadsOptions(correction=each)) for each in ("max-T", "fdr"))
+    found, fdr = (
+        with_tests(both, in_one_look(both, each), None, each)
+        for each in (HeadsOptions(correction=name) for name in ("max-T", "fdr"))
+    )
     for name in ("p_adjusted", "p_absent"):
         np.testing.assert_allclose(found[f"probe_excess_{name}"], np.minimum(1, 2 * np.tile(alone[name], 2)))
     assert (fdr["probe_excess_p_adjusted"] >= fdr["probe_excess_p"]).all()
@@ -87,7 +91,7 @@ def test_where_nothing_can_be_read_that_is_said():
     """Of labels by coin there is nothing to read, and that is shown of a head at least."""
     task, generator = noun_task(), np.random.default_rng(0)
     units = tuple(_by_coin(unit, generator) for unit in task.units)
-    found = representation(noun_model(), dataclasses.replace(task, units=units), minimum=0.1, alpha=0.05, seed=0)
+    found = representation(noun_model(), dataclasses.replace(task, units=units), HeadsOptions())
     assert (found["probe"] < 0.65).all()
     assert (found["probe_excess_p_adjusted"] > 0.5).all()
     assert found["probe_excess_p_absent"].min() < 0.05
@@ -108,7 +112,7 @@ def test_without_reference_sets_nothing_is_judged():
 
 def test_few_clusters_are_not_probed():
     few = noun_task(n_clusters=FEWEST_CLUSTERS - 1)
-    found = representation(noun_model(), few, minimum=0.1, alpha=0.05, seed=0)
+    found = representation(noun_model(), few, HeadsOptions())
     assert list(found.columns) == ["layer", "head", *PROBED]
     assert set(found["feature"]) == {"number"}
     assert set(found["probe_excess_n_clusters"]) == {0}
