@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.rules import NOT_ABLE
 from interp.claims.units import UnitTable, estimates
@@ -83,6 +84,7 @@ def require_able(model: Any, task: Task, *, seed: int = 0) -> pd.DataFrame:
     return frame
 
 
+@named_arguments
 def answers(model: Any, task: Task) -> pd.DataFrame:
     """One row an example: its labels, ``base`` (the metric) and ``base_correct``; ``model`` is 0, one cell for all."""
     outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)

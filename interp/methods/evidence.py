@@ -141,15 +141,17 @@ class TaskEvidence:
         return names.pop() if len(names) == 1 else "related word"
 
     def examples(self) -> pd.DataFrame:
-        """One row per head and example: effects under both replacements, and attention where it was scored."""
-        effects = self.resampled.examples.copy()
-        effects.insert(2, "task", self.task.name)
-        named = self.averaged.examples[[*CELL, "example", "effect"]].rename(columns={"effect": "mean_effect"})
-        effects = effects.merge(named, on=[*CELL, "example"], how="outer")
-        scored = self.attention.examples[[*BY, "example", "baseline", *MEASURES]]
+        """One row per head and example: effects under both replacements, and attention, as far as they were measured."""
+        label = [*CELL, "unit", "example", "cluster", "template", "layout"]
+        named = self.averaged.examples[[*label, "effect"]].rename(columns={"effect": "mean_effect"})
+        found = self.resampled.examples.merge(named, on=label, how="outer")
+        scored = self.attention.examples[[*label, "feature_value", "baseline", *MEASURES]]
         if scored.empty:
-            return effects.assign(feature_value="", baseline=None, **dict.fromkeys(MEASURES, np.nan))
-        return effects.merge(scored, on=[*CELL, "example"], how="left")
+            found = found.assign(feature_value="", baseline=None, **dict.fromkeys(MEASURES, np.nan))
+        else:
+            found = found.merge(scored, on=label, how="outer")
+        found.insert(2, "task", self.task.name)
+        return found.sort_values([*CELL, "example"], ignore_index=True)
 
     def description(self) -> dict[str, Any]:
         """The task's row: what was asked, and how well the unablated model does."""
@@ -222,10 +224,17 @@ def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | N
     task, seed = with_donors(task), asked.seed
     own = answers(model, task) if asked.anyway else require_able(model, task, seed=seed)
     attention = task_attention(model, task, seed=seed)
-    layouts = [f"{unit.item.example.template} {unit.item.example.layout}" for unit in task.units]
-    order = order_of(layouts, seed)
-    sizes = sizes_of([task.units[each].cluster for each in order], asked.first_look)
-    return Begun(task, own, _means(model, task, asked.memory_budget), attention, order, sizes)
+    means = _means(model, task, asked.memory_budget)
+    return Begun(task, own, means, attention, _order(task, seed), look_sizes(task, asked))
+
+
+def _order(task: Task, seed: int) -> Int[np.ndarray, " unit"]:
+    return order_of([f"{unit.item.example.template} {unit.item.example.layout}" for unit in task.units], seed)
+
+
+def look_sizes(task: Task, asked: HeadsOptions) -> list[int]:
+    """How many units each look has."""
+    return sizes_of([task.units[each].cluster for each in _order(task, asked.seed)], asked.first_look)
 
 
 Pieces = Mapping[str, Sequence[SweepResult]]

@@ -35,7 +35,18 @@ from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import Head, head_name, set_name
-from interp.methods.evidence import KINDS, Begun, TaskEvidence, ablated, all_heads, begin, gather, gathered, joined
+from interp.methods.evidence import (
+    KINDS,
+    Begun,
+    TaskEvidence,
+    ablated,
+    all_heads,
+    begin,
+    gather,
+    gathered,
+    joined,
+    look_sizes,
+)
 from interp.methods.evidence_tests import Ablations, in_one_look, tested
 from interp.methods.grid import complete, part_of
 from interp.methods.task_arguments import none_left, told
@@ -83,8 +94,9 @@ def judge_models(
         for model in models
         for number, task in enumerate(given)
     ]
-    steps = _Steps(run, progress)
-    found = steps.made(_begun, jobs, more=2 * len(models) * len(tasks))
+    looks = [look_sizes(task, asked) for task in tasks]
+    steps = _Steps(run, progress, len(models) * (len(given) + (max(map(len, looks)) + 2) * len(tasks)))
+    found = steps.made(_begun, jobs)
     failed = {job[1].name: each for job, each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
     left = [task for task in tasks if task.name not in failed]
     if not left:
@@ -102,13 +114,14 @@ def judge_models(
         for number, own in enumerate(begun)
         for each in own
     ]
-    evidence = steps.made(gathered, jobs, more=len(jobs))
+    evidence = steps.made(gathered, jobs)
     own = [evidence[start : start + len(left)] for start in range(0, len(evidence), len(left))]
     frames = [
         _tested(*each, asked, "declared" if declared is not None else "chosen" if choose_on else "")
         for each in zip(own, tests, chosen, strict=True)
     ]
     groups = _groups(models, own, frames, asked, steps)
+    steps.end()
     judged = []
     for evidence, frame, sets in zip(own, frames, groups, strict=True):
         whole = frame.join(partners(frame, sets, asked.alpha))
@@ -139,7 +152,7 @@ def _in_looks(
             for each in own:
                 stay = tests[number].stay(each.task.name) if look else every
                 jobs.append((model, each, look, n_looks, stay, asked))
-        found = iter(steps.made(ablated, jobs, more=(n_looks - look) * len(jobs)))
+        found = iter(steps.made(ablated, jobs))
         for own, measured in zip(begun, pieces, strict=True):
             for each in own:
                 for kind, sweep in next(found).items():
@@ -182,22 +195,28 @@ def _groups(
 
 
 class _Steps:
-    """Has jobs done, here or by the workers of a run, one after the other in the same progress."""
+    """Has jobs done, here or by the workers of a run: about `n` in all, which are one progress."""
 
-    def __init__(self, run: Run | None, progress: Progress | None):
-        self._run, self._progress, self._done = run, progress, 0
+    def __init__(self, run: Run | None, progress: Progress | None, n: int):
+        self._run, self._progress, self._n, self._done = run, progress, n, 0
 
-    def made(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], *, more: int = 0) -> list[Any]:
-        """Results in the order of the jobs, after which about as many as `more` are to come."""
+    def made(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Results in the order of the jobs."""
         inner = None if self._run is None else self._run.inner
         executor = HERE if self._run is None else self._run.executor
-        before, n, progress = self._done, self._done + len(jobs) + more, self._progress
-        self._done += len(jobs)
+        n, progress = self._n, self._progress
+        before = min(self._done, n - len(jobs))
+        self._done = before + len(jobs)
         if isinstance(executor, Local):
             steps = [part_of(progress, before + number, n, _STEPS) for number in range(len(jobs))]
             return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
         told = None if progress is None else lambda ended, _: progress(before + ended, n)
         return spread(call, [(*job, inner, None) for job in jobs], executor, told)
+
+    def end(self) -> None:
+        """Tell that all is done; sets of heads may have been fewer."""
+        if self._progress is not None:
+            self._progress(self._n * _STEPS, self._n * _STEPS)
 
 
 def _begun(

@@ -248,7 +248,7 @@ def test_few_clusters_are_warned_of_before_the_work(caplog):
 
 
 def test_a_small_task_beside_another_changes_no_verdict(report):
-    beside = heads(HandModel(), [varied_task(), varied_task(n_clusters=4, name="small")])
+    beside = heads(HandModel(), [varied_task(), varied_task(n_clusters=4, name="small")], first_look=0)
     assert verdicts(beside) == verdicts(report)
     assert set(verdicts(beside, "small").values()) == {"undecided"}
     for column in ("effect_p_adjusted", "mean_effect_p_adjusted", "excess_p_adjusted"):
@@ -376,7 +376,7 @@ def test_undecided_says_how_many_units_would_decide():
 
 
 def test_more_tasks_are_one_family(report):
-    together = heads(HandModel(), [varied_task(name=name) for name in ("hand", "b", "c", "d")])
+    together = heads(HandModel(), [varied_task(name=name) for name in ("hand", "b", "c", "d")], first_look=0)
     assert list(together.tasks["task"]) == ["hand", "b", "c", "d"]
     assert len(together.summary()) == 8
     np.testing.assert_allclose(together.summary()["effect"].iloc[:2], report.summary()["effect"])

@@ -1,0 +1,130 @@
+"""The dossier in looks: the same verdicts for less, the numbers are those of the units measured, and it goes on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from noun_model import ARE, BY, IS, noun_model, noun_task
+
+from interp.methods import evidence, judging
+from interp.methods.dossier import heads
+from interp.methods.evidence import begin, joined
+from interp.options import HeadsOptions
+
+pytestmark = [
+    pytest.mark.unchecked,
+    pytest.mark.filterwarnings("ignore:.*the intervention changed nothing on any example"),
+]
+
+
+def task(name="nouns"):
+    """Of 192 units in 96 clusters: looks at 30, 60 and all of them."""
+    whole = noun_task(name=name)
+    units = tuple(replace(each, cluster=f"{each.cluster} {n % 2}") for n, each in enumerate(whole.units))
+    return replace(whole, units=units)
+
+
+@pytest.fixture(scope="module")
+def at_once():
+    return heads(noun_model(), [task()], probes=False, first_look=0)
+
+
+@pytest.fixture(scope="module")
+def in_looks():
+    return heads(noun_model(), [task()], probes=False)
+
+
+def test_verdicts_are_the_same_for_a_part_of_the_work(at_once, in_looks):
+    columns = ["layer", "head", "verdict", "reason", "effect_state", "attention_state"]
+    pd.testing.assert_frame_equal(in_looks.summary()[columns], at_once.summary()[columns])
+    measured = [each.examples["effect"].notna().sum() for each in (in_looks, at_once)]
+    assert measured[0] <= measured[1] / 3
+
+
+def test_numbers_are_those_of_the_units_measured(in_looks):
+    for row in in_looks.summary().to_dict("records"):
+        own = in_looks.examples.query(f"layer == {row['layer']} and head == {row['head']}")
+        effects = own[own["effect"].notna()]
+        assert row["n_units"] == effects["unit"].nunique() < own["unit"].nunique()
+        assert row["n_clusters"] == effects["cluster"].nunique()
+        assert row["effect"] == pytest.approx(effects["effect"].mean())
+        assert row["min_effect"] == pytest.approx(0.1 * effects["base"].mean())
+        assert row["attention"] == pytest.approx(own["attention"].mean())  # which every unit has
+
+
+def test_units_keep_the_numbers_of_the_task(at_once, in_looks):
+    """What does not depend on the draw of resamples is the same, example by example."""
+    labels = ["layer", "head", "example"]
+    one, other = (each.examples.set_index(labels).sort_index() for each in (in_looks, at_once))
+    one = one[one["mean_effect"].notna()]
+    other = other.loc[one.index]
+    for name in ("mean_effect", "base"):
+        np.testing.assert_allclose(one[name], other[name], atol=1e-5)
+    assert one["cluster"].tolist() == other["cluster"].tolist()
+
+
+def test_the_task_is_described_by_all_of_its_units(at_once, in_looks):
+    pd.testing.assert_frame_equal(in_looks.tasks, at_once.tasks)
+
+
+def test_looks_add_up_to_all_units_each_once():
+    begun = begin(noun_model(), task(), HeadsOptions())
+    parts = [begun.units(look, 4) for look in range(4)]
+    assert [len(each) > 0 for each in parts] == [True, True, True, False]
+    assert sorted(np.concatenate(parts)) == list(range(len(begun.task.units)))
+
+
+def test_killed_in_a_look_it_goes_on_to_the_same_table(tmp_path, monkeypatch):
+    """Whichever sweep it dies in: what is complete is found again."""
+    tasks, how = [task(), task("b")], {"probes": False, "max_group": 0}
+    whole = heads(noun_model(), tasks, **how)
+    measure, alive = evidence.ablate, [1]
+
+    def dying(*given, **asked):
+        if not alive[0]:
+            raise KeyboardInterrupt
+        alive[0] -= 1
+        return measure(*given, **asked)
+
+    monkeypatch.setattr(evidence, "ablate", dying)
+    for _ in range(3):  # two sweeps of a look are never enough
+        alive[0] = 2
+        with pytest.raises(KeyboardInterrupt):
+            heads(noun_model(), tasks, **how, run=tmp_path)
+        alive[0] = 3
+    alive[0] = 100
+    found = heads(noun_model(), tasks, **how, run=tmp_path)
+    pd.testing.assert_frame_equal(found.summary(), whole.summary())
+    pd.testing.assert_frame_equal(found.examples, whole.examples)
+
+
+def test_several_looks_have_one_audit():
+    begun = begin(noun_model(), task(), HeadsOptions())
+    stay = dict.fromkeys(evidence.KINDS, evidence.all_heads(noun_model()))
+    parts = [evidence.ablated(noun_model(), begun, look, 3, stay, HeadsOptions())["effect"] for look in range(2)]
+    audits = [each.provenance["audit"] for each in parts]
+    audit = joined(parts).provenance["audit"]
+    assert audit["rows"] == sum(each["rows"] for each in audits)
+    assert audit["largest_difference"] == max(each["largest_difference"] for each in audits)
+
+
+def test_every_model_has_its_own_family(monkeypatch):
+    """Heads that leave on one model stay on another where they are open."""
+    seen, measure, other = [], judging.ablated, noun_model()
+    with torch.no_grad():
+        other.blocks[0].attn.W_O[0] *= -1  # where it looks at the noun, it answers wrong
+        other.blocks[0].attn.W_O[1, :, BY] = 0
+        other.blocks[0].attn.W_O[1, IS, IS] = other.blocks[0].attn.W_O[1, ARE, ARE] = 12.0
+
+    def noted(model, begun, look, n_looks, stay, *more):
+        seen.append((look, {kind: len(own) for kind, own in stay.items()}))
+        return measure(model, begun, look, n_looks, stay, *more)
+
+    monkeypatch.setattr(judging, "ablated", noted)
+    found = heads(noun_model(), [task()], probes=False, max_group=0, anyway=True, siblings=[other])
+    assert [look for look, _ in seen] == [0, 0, 1, 1, 2, 2]
+    assert seen[0][1] == seen[1][1] == {"effect": 3, "mean_effect": 3}
+    assert [max(each.values()) for _, each in seen[2:]] != [3, 3, 3, 3]
+    assert set(found.replication["model"]) == {"untrained", "untrained (2)"}
