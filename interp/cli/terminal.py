@@ -6,13 +6,20 @@ On a terminal progress is a bar; elsewhere a line a minute, without escape codes
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -51,49 +58,68 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, space
     console().print(table)
 
 
-@contextmanager
-def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar with the time left, or seldom a line; yields the function to tell (done, total)."""
-    where = console(err=True)
-    if not where.is_interactive:
-        yield _Lines(description)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    progress = Progress(*columns, console=where)
-    bar = progress.add_task(description, total=None)
+class _Bar:
+    """A bar with the time taken and left; started by the first step: what fails before leaves only its error."""
 
-    def tell(done: int, total: int) -> None:
-        # Started by the first step: what fails before leaves no bar, only its error.
-        progress.start()
-        progress.update(bar, completed=done, total=total)
+    def __init__(self, description: str, where: Console):
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        self._progress, self._name = Progress(*columns, console=where), description
+        self._task = self._progress.add_task(description, total=None)
 
-    try:
-        yield tell
-    finally:
-        if progress.live.is_started:
-            progress.stop()
+    def about(self, text: str) -> None:
+        """Told what is being done."""
+        self._progress.update(self._task, description=text)
+
+    def __call__(self, done: int, total: int) -> None:
+        """Told after every step."""
+        self._progress.start()
+        self._progress.update(self._task, completed=done, total=total)
+
+    def stop(self) -> None:
+        """Leave the bar as it is."""
+        if self._progress.live.is_started:
+            self._progress.stop()
 
 
 class _Lines:
     """Says how far a command is, and not often: short ones stay silent."""
 
     def __init__(self, description: str):
-        self.description, self.begun = description, time.monotonic()
-        self.said = self.begun
+        self._description, self._begun = description, time.monotonic()
+        self._said, self._counts = self._begun, True
+
+    def about(self, text: str) -> None:
+        """Told what is being done."""
+        self._description, self._counts = text, False
 
     def __call__(self, done: int, total: int) -> None:
         """Told after every step."""
         now = time.monotonic()
-        if now - self.said >= SELDOM:
-            self.said = now
-            say(f"{self.description}: {done:,} of {total:,} after {now - self.begun:.0f} s", err=True)
+        if now - self._said >= SELDOM:
+            self._said = now
+            far = f": {done:,} of {total:,}" if self._counts else f"; {done / max(1, total):.0%}"
+            say(f"{self._description}{far} after {now - self._begun:.0f} s", err=True)
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Any]:
+    """A progress bar with the time left, or seldom a line; yields what to tell (done, total), and by ``about`` what."""
+    where = console(err=True)
+    if not where.is_interactive:
+        yield _Lines(description)
+        return
+    bar = _Bar(description, where)
+    try:
+        yield bar
+    finally:
+        bar.stop()
 
 
 @contextmanager

@@ -4,7 +4,8 @@
    for the task's feature, beside their controls. For heads that look and matter, the related word is exchanged
    (``word_exchange.py``).
 2. Each kind of evidence is one family of tests over layers x heads x tasks, and comes to a state (``evidence.py``,
-   ``claims/verdicts.py``). Heads that look or carry are ablated together: do they stand in for each other?
+   ``claims/verdicts.py``). Ablations are measured in looks, and heads whose effect is settled leave
+   (``claims/looks.py``). Heads that look or carry are ablated together: do they stand in for each other?
 3. ``claims/rules.py`` turns the states into a verdict.
 
 No head is selected before it is tested, so one correction covers all; or heads are chosen on other items, or declared
@@ -106,7 +107,9 @@ class HeadsReport(Result):
     def summary(self) -> pd.DataFrame:
         """One row per layer, head and task: the evidence and the verdict; columns as in ``COLUMNS``.
 
-        Means are over balanced units within templates, then over templates.
+        Means are over balanced units within templates, then over templates. Effects are those of the look at which a
+        head left (``interp.claims.looks``): of ``n_units`` both ablations were measured, and the minimum is a share of
+        the base on the units of each.
 
         - ``excess`` is attention minus baseline. It is NaN where the baseline leaves no room for the minimum;
           ``baseline_overlap`` is the share of the related words at which the baseline looks, too.
@@ -178,7 +181,7 @@ def heads(
             shown, and corrected for (``interp.claims.declared``); not with ``"fdr"``. Empty to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
-        progress: Called with (steps done, steps in all).
+        progress: Called with (steps done, steps in all); if it has a method ``about``, with what is being done first.
         run: Where the sweeps are kept as they are measured, and at last the report, and found again: a folder of runs;
             or an ``interp.Run``, whose executor measures several tasks, and siblings, at the same time. None to keep
             nothing.

@@ -22,8 +22,9 @@ from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate
 from interp.methods.behaviour import answers, require_able
-from interp.methods.grid import complete, part_of
+from interp.methods.grid import complete
 from interp.methods.probes.probe import probe
+from interp.methods.progress import about, named, part_of
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
@@ -62,7 +63,8 @@ def representation(model: Any, task: Task, asked: HeadsOptions, *, progress: Pro
         return unread(model, task, asked.min_probe)
     how: Any = {name: getattr(asked, name) for name in ("alpha", "seed", "memory_budget")}
     options = ProbeOptions(description_lengths=False, permuted_labels=False, min_effect=asked.min_probe, **how)
-    found = probe(model, task, task.feature, options, progress=progress).cells
+    step = named(progress, f"{task.name}: probes", "heads")
+    found = probe(model, task, task.feature, options, progress=step).cells
     found = found.assign(
         feature=task.feature,
         probe_excess_minimum=asked.min_probe,
@@ -141,7 +143,7 @@ class TaskEvidence:
         return names.pop() if len(names) == 1 else "related word"
 
     def examples(self) -> pd.DataFrame:
-        """One row per head and example: effects under both replacements, and attention, as far as they were measured."""
+        """One row per head and example: effects under both replacements, and attention, where they were measured."""
         label = [*CELL, "unit", "example", "cluster", "template", "layout"]
         named = self.averaged.examples[[*label, "effect"]].rename(columns={"effect": "mean_effect"})
         found = self.resampled.examples.merge(named, on=label, how="outer")
@@ -221,6 +223,7 @@ def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | N
     Units that have no other example of their template and length to resample from are left out, and counted. Unless it
     is measured `anyway`, the model has to do the task.
     """
+    about(progress, f"{task.name}: attention")
     task, seed = with_donors(task), asked.seed
     own = answers(model, task) if asked.anyway else require_able(model, task, seed=seed)
     attention = task_attention(model, task, seed=seed)
@@ -264,6 +267,7 @@ def ablated(
     for number, (kind, heads) in enumerate(stay.items()):
         step = part_of(progress, number, len(stay), model.cfg.n_layers * model.cfg.n_heads)
         if heads:
+            step = named(step, f"{begun.task.name}: ablation", "heads")
             replacement: Any = "resample" if kind == "effect" else begun.means
             done = complete(ablate(model, part, replacement=replacement, heads=heads, **how, progress=step))
             found[kind] = _renumbered(done, begun.task, numbers)

@@ -12,7 +12,7 @@ from interp.arguments import named_arguments, numbers_below, require_different, 
 from interp.errors import InputError, suggest
 from interp.interventions.intervention import WRITTEN, Intervention, Positions, heads_at
 from interp.interventions.replacement import Patch, Replacement
-from interp.interventions.sweep import Cell, Progress
+from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site, require_sites
 from interp.options import Axis, Direction
 from interp.result import Result
@@ -169,18 +169,3 @@ def complete(result: AnyResult) -> AnyResult:
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
     return result
-
-
-def part_of(progress: Progress | None, number: int, n_parts: int, steps: int | None = None) -> Progress | None:
-    """What part `number` of `n_parts` calls, so that the whole goes on evenly.
-
-    Every part counts `steps`, however many it has of its own; None where all have as many.
-    """
-    if progress is None:
-        return None
-
-    def step(done: int, total: int) -> None:
-        each = total if steps is None else steps
-        progress(number * each + done * each // max(1, total), n_parts * each)
-
-    return step

@@ -32,7 +32,7 @@ from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
 from interp.methods.card_parts import Parts, of_head
 from interp.methods.dossier import HeadsReport, heads
-from interp.methods.grid import part_of
+from interp.methods.progress import named, part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
 from interp.model.loading.bridge import require_ours
@@ -254,7 +254,8 @@ def head_cards(
         earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
         by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
         jobs = [(model, task, own, report, max_units) for task, own in by_task if own]
-        found = spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor, progress)
+        step = named(progress, "cards", "tasks")
+        found = spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor, step)
         cards = []
         for head in _heads_of(earned):
             measured = [task for (_, task, *_), parts in zip(jobs, found, strict=True) if head in parts]

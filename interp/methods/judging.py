@@ -48,7 +48,8 @@ from interp.methods.evidence import (
     look_sizes,
 )
 from interp.methods.evidence_tests import Ablations, in_one_look, tested
-from interp.methods.grid import complete, part_of
+from interp.methods.grid import complete
+from interp.methods.progress import about, named, part_of
 from interp.methods.task_arguments import none_left, told
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
@@ -210,7 +211,12 @@ class _Steps:
         if isinstance(executor, Local):
             steps = [part_of(progress, before + number, n, _STEPS) for number in range(len(jobs))]
             return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
-        told = None if progress is None else lambda ended, _: progress(before + ended, n)
+
+        def told(ended: int, _: int) -> None:
+            if progress is not None:
+                about(progress, f"{ended} of {len(jobs)} tasks")
+                progress(before + ended, n)
+
         return spread(call, [(*job, inner, None) for job in jobs], executor, told)
 
     def end(self) -> None:
@@ -277,6 +283,7 @@ def ablated_together(
         return pd.DataFrame()
     sites = [Site("z", layer) for layer in sorted({layer for layer, _ in (*heads, *missed)})]
     how: Any = {"seed": asked.seed, "memory_budget": asked.memory_budget}
+    step = named(progress, f"{task.name}: heads together", "cells")
     resample = make_replacement("resample", model, task, sites=sites, draws=asked.draws, **how)
     changes: dict[str, dict[Head, Replacement]] = {}
     if len(heads) > 1:
@@ -284,7 +291,7 @@ def ablated_together(
     if missed:
         changes |= {f"missed, {name}": each for name, each in _one_by_one(heads, missed, means, resample).items()}
     cells = [Cell({"cell": name}, _interventions(each)) for name, each in changes.items()]
-    rows = complete(Sweep(cells).run(model, task, **how, progress=progress, run=run)).examples
+    rows = complete(Sweep(cells).run(model, task, **how, progress=step, run=run)).examples
     effects = rows.pivot(index="example", columns="cell", values="effect")
     examples = rows.drop_duplicates("example").set_index("example", drop=False)
     examples = examples[["unit", "example", "cluster", "template", "layout", "base", "base_correct"]]

@@ -31,7 +31,7 @@ from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.ablation import Part, as_measured
 from interp.methods.erasure import readings
 from interp.methods.erasure.erasers import FITTED_METHODS, Fitted, fit_erasers, readability
-from interp.methods.grid import part_of
+from interp.methods.progress import part_of
 from interp.methods.task_arguments import several_predicted
 from interp.model.devices import documented
 from interp.options import EraseOptions

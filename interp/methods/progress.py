@@ -1,0 +1,54 @@
+"""One progress of several stages, which says what is being done: ``ioi: ablation, 60 of 144 heads``.
+
+What is called with (steps done, steps in all) may have a method ``about`` that takes such a text; it is called first.
+"""
+
+from dataclasses import dataclass
+
+from interp.interventions.sweep import Progress
+
+
+def about(progress: Progress | None, text: str) -> None:
+    """Tell what is being done to whoever can be told."""
+    told = getattr(progress, "about", None)
+    if told is not None:
+        told(text)
+
+
+@dataclass(frozen=True)
+class _Part:
+    progress: Progress
+    number: int
+    n_parts: int
+    steps: int | None
+
+    def __call__(self, done: int, total: int) -> None:
+        each = total if self.steps is None else self.steps
+        self.progress(self.number * each + done * each // max(1, total), self.n_parts * each)
+
+    def about(self, text: str) -> None:
+        about(self.progress, text)
+
+
+def part_of(progress: Progress | None, number: int, n_parts: int, steps: int | None = None) -> Progress | None:
+    """What part `number` of `n_parts` calls, so that the whole goes on evenly.
+
+    Every part counts `steps`, however many it has of its own; None where all have as many.
+    """
+    return None if progress is None else _Part(progress, number, n_parts, steps)
+
+
+@dataclass(frozen=True)
+class _Named:
+    progress: Progress
+    what: str
+    unit: str
+
+    def __call__(self, done: int, total: int) -> None:
+        about(self.progress, f"{self.what}, {done} of {total} {self.unit}")
+        self.progress(done, total)
+
+
+def named(progress: Progress | None, what: str, unit: str) -> Progress | None:
+    """What says, at each step, `what` is being done, and how many of which `unit` are done."""
+    return None if progress is None else _Named(progress, what, unit)
