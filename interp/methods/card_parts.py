@@ -29,7 +29,7 @@ from interp.methods.dossier import HeadsReport
 from interp.methods.grid import complete
 from interp.methods.progress import part_of
 from interp.methods.replacements_compared import REPLACEMENTS as COMPARED
-from interp.methods.replacements_compared import compare_replacements
+from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.model.weights import hash_of_values
@@ -54,7 +54,7 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
 """The measured tables of a card, with their columns after ``task``."""
 Parts = Mapping[str, pd.DataFrame]
 MOST_COMPARED = 100
-"""Units of a task on which replacements are compared, of all heads, and words are patched."""
+"""Units of a task on which replacements are compared, and words are patched."""
 STEPS = 100
 """Steps of the progress of each task, and of each of its sweeps."""
 NOT_ABLE = "the unablated model is not shown to be above chance, so there is no answer to carry"
@@ -87,7 +87,8 @@ def gather_parts(
     asked = asked_of(report)
     seed, some = asked.seed, card_patching.some_units(task, MOST_COMPARED, asked.seed)
     first, *steps = (part_of(progress, number, 1 + len(heads), STEPS) for number in range(1 + len(heads)))
-    compared = _or_reason(partial(every_replacement, model, some, heads, asked, first))
+    compared = _or_reason(partial(every_replacement, model, some, heads, report, first))
+    alike = _or_reason(partial(agreement, task, report))
     able = not report.tasks.set_index("task").loc[task.name, "base_low"] <= 0  # an unknown interval says nothing
     parts = {}
     for head, step in zip(heads, steps, strict=True):
@@ -105,7 +106,7 @@ def gather_parts(
             measures["feeds"] = partial(card_patching.feeds, model, head, task, **few, progress=two)
             measures["readers"] = partial(card_patching.readers, model, head, task, **few, progress=three)
         found: dict[str, pd.DataFrame | str] = {"halves": halves(examples, row, seed=seed)}
-        found |= dict.fromkeys(("replacements", "agreement"), compared) if isinstance(compared, str) else compared[head]
+        found |= {"replacements": compared if isinstance(compared, str) else compared[head], "agreement": alike}
         found |= {"feeds": NOT_ABLE, "readers": NOT_ABLE}
         found |= {name: _or_reason(measure) for name, measure in measures.items()}
         parts[head] = _tables(found, task.name)
@@ -188,17 +189,19 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
 
 
 def every_replacement(
-    model: Any, task: Task, heads: Sequence[Head], asked: HeadsOptions, progress: Progress | None = None
-) -> dict[Head, Parts]:
-    """Of each head ``replacements``, one row a replacement, and ``agreement``, which is of all heads of the model.
+    model: Any, task: Task, heads: Sequence[Head], report: HeadsReport, progress: Progress | None = None
+) -> dict[Head, pd.DataFrame]:
+    """Of each head one row a replacement, columns ``REPLACEMENTS``.
 
-    ``p_adjusted`` is family-wise over the heads, ``rank`` 1 the largest drop of the model's ``n_heads``; a
-    replacement that the task cannot provide has NaN and its ``reason``.
+    ``p_adjusted`` is family-wise over these heads, ``rank`` 1 the largest drop of the model's ``n_heads``, under the
+    replacements that the dossier has ablated all of them by. One that the task cannot provide has NaN and its
+    ``reason``.
 
     Raises:
         InputError: Fewer than two replacements are possible.
         KeyboardInterrupt: The sweep was interrupted: some of the examples are not evidence on the task.
     """
+    asked = asked_of(report)
     refused: dict[ReplacementName, str] = {}
     for name in COMPARED:
         try:
@@ -209,18 +212,41 @@ def every_replacement(
     if len(possible) < 2:
         raise InputError(*list(refused.values())[:1])
     how: Any = {name: getattr(asked, name) for name in ("min_effect", "alpha", "seed", "draws")}
-    compared = complete(compare_replacements(model, task, replacements=possible, **how, progress=progress))
-    effects, agreement = compared.summary(), compared.agreement()[list(AGREEMENT)]
-    by_name = effects.groupby("replacement")["effect"]
-    effects = effects.assign(rank=by_name.rank(method="min").astype(int), n_heads=by_name.transform("size"))
-    found: dict[Head, Parts] = {}
+    compared = complete(compare_replacements(model, task, replacements=possible, heads=heads, **how, progress=progress))
+    effects, every = compared.summary(), report.summary().query("task == @task.name").set_index(list(CELL))
+    ranks = pd.DataFrame({name: every[kind].rank(method="min") for name, kind in _ablated_by(report, task).items()})
+    found: dict[Head, pd.DataFrame] = {}
     for head in heads:
         ratios = share_of_base(of_head(compared.examples, head), ("replacement",), asked.seed)
         own = of_head(effects, head).set_index("replacement").join(ratios[["share", "share_low", "share_high"]])
-        frame = own.reindex(list(COMPARED)).rename_axis("replacement").reset_index()
+        frame = own.reindex(list(COMPARED)).assign(rank=ranks.loc[head], n_heads=len(every))
+        frame = frame.rename_axis("replacement").reset_index()
         frame["reason"] = [refused.get(name, "") for name in COMPARED]
-        found[head] = {"replacements": frame[list(REPLACEMENTS)], "agreement": agreement}
+        found[head] = frame[list(REPLACEMENTS)]
     return found
+
+
+def agreement(task: Task, report: HeadsReport) -> pd.DataFrame:
+    """How alike the two replacements of the dossier order all heads, on the examples on which it has ablated all."""
+    names = _ablated_by(report, task)
+    rows = report.examples[
+        (report.examples["task"] == task.name) & report.examples[list(names.values())].notna().all(axis=1)
+    ]
+    n_heads = rows.groupby("example")["example"].transform("size")
+    rows = rows[n_heads == len(report.summary()[list(CELL)].drop_duplicates())]
+    if rows.empty:
+        raise InputError(
+            "all heads: the dossier has no examples on which it has ablated all of them; measure them again"
+        )
+    both = [rows.assign(replacement=name, effect=rows[kind]) for name, kind in names.items()]
+    compared = ReplacementComparison(pd.concat(both), {"seed": asked_of(report).seed}, tuple(names))
+    return compared.agreement()[list(AGREEMENT)]
+
+
+def _ablated_by(report: HeadsReport, task: Task) -> dict[ReplacementName, str]:
+    """By what the dossier has ablated all heads, with the column of its effects."""
+    mean = report.tasks.set_index("task").loc[task.name, "mean_replacement"]
+    return {"resample": "effect", mean: "mean_effect"}
 
 
 def check_report(report: HeadsReport, model: Any, tasks: Sequence[Task]) -> None:

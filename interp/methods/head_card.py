@@ -64,7 +64,7 @@ class HeadCard(Result):
         shares: One row a task: the effect of ablation as a share of the task's base.
         halves: One row a task, kind of evidence and half of the clusters.
         replacements: One row a task and replacement.
-        agreement: One row a task and pair of replacements: how alike they order all heads of the model.
+        agreement: One row a task: how alike the dossier's two replacements order all heads of the model.
         positions: One row a task and kind of word: what the head's ``z`` brings back there.
         feeds: One row a task and direct path into the head, the largest first.
         readers: One row a task and direct path from the head, the largest first.
