@@ -14,10 +14,10 @@ Examples:
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, get_args
 
 import numpy as np
@@ -72,23 +72,29 @@ def reference_rows(task: Task) -> list[Row]:
 
 
 def _means(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None, name: str
-) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
-    """By site, the means over the rows that are alike to such a replacement: over all positions, or at each."""
-    sums: dict[tuple[Hashable, Site], Tensor] = {}
-    counts: dict[tuple[Hashable, Site], int] = {}
+    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None, names: Sequence[str]
+) -> dict[tuple[str, Hashable, Site], Float[Tensor, "..."]]:
+    """By name and site, means over the rows that are alike to such a replacement: over all positions, or at each."""
+    sums: dict[tuple[str, Hashable, Site], Tensor] = {}
+    counts: dict[tuple[str, Hashable, Site], int] = {}
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
-        groups: dict[Hashable, list[int]] = {}
-        for number, row in enumerate(batch.rows):
-            groups.setdefault(ALIKE[name](row), []).append(number)
-        for (site, activation), (each, numbers) in product(by_site.items(), groups.items()):
+        groups: dict[tuple[str, Hashable], list[int]] = {}
+        for name, (number, row) in product(names, enumerate(batch.rows)):
+            groups.setdefault((name, ALIKE[name](row)), []).append(number)
+        for (site, activation), ((name, alike), numbers) in product(by_site.items(), groups.items()):
             # At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones.
             part = activation[numbers].to(torch.promote_types(activation.dtype, torch.float32))
+            key = name, alike, site
             for one in part if name == "positional_mean" else [part.sum(dim=(0, 1))]:
-                sums[each, site] = sums.get((each, site), 0) + one
+                sums[key] = sums.get(key, 0) + one
             n = len(part) if name == "positional_mean" else part.shape[0] * part.shape[1]
-            counts[each, site] = counts.get((each, site), 0) + n
+            counts[key] = counts.get(key, 0) + n
     return {key: total / counts[key] for key, total in sums.items()}
+
+
+def _named(means: Mapping[Any, Float[Tensor, "..."]], name: str) -> dict[tuple[Hashable, Site], Float[Tensor, "..."]]:
+    """Those of one name."""
+    return {(alike, site): mean for (own, alike, site), mean in means.items() if own == name}
 
 
 def check_aligned(rows: Sequence[Row], references: Sequence[Row], ways: Sequence[str] = ()) -> None:
@@ -199,9 +205,6 @@ def make_replacement(
             "use positional_mean, resample or zero"
         )
 
-    def later(compute: Callable[..., Mapping[Any, Float[Tensor, "..."]]], arg: Any) -> Later:
-        return Later(partial(compute, model, references, sites, memory_budget, arg), model, memory_budget)
-
     if replacement == "template_mean":
         groups = set(map(ALIKE[replacement], references))
         if alone := [row for row in rows if ALIKE[replacement](row) not in groups]:
@@ -211,14 +214,53 @@ def make_replacement(
         check_aligned(rows, references, ways)
     if replacement in ALIKE:
         beginnings = _beginnings(references) if replacement == "positional_mean" else {}
-        return Means(later(_means, replacement), hash_of(references), replacement, beginnings)
+        run = Later(partial(_means, model, references, sites, memory_budget, (replacement,)), model, memory_budget)
+        means = Later(partial(_named, run, replacement), model, memory_budget)
+        return Means(means, hash_of(references), replacement, beginnings)
     donors = draw_donors(rows, references, draws, seed, ways)
-    begin: dict[tuple[int, int], list[int]] = {}
-    for row in rows:  # the right and the wrong sentence of an example may be equally long
-        key = (row.example, len(row.tokens))
-        alike = [_alike(row.tokens, references[each].tokens) for each in donors[key]]
-        begin[key] = list(map(min, alike, begin.get(key, alike)))
-    return Resample(later(_of_donors, donors), donors, draws, hash_of(references), begin)
+    prompts = {each: references[each].tokens for each in chain.from_iterable(donors.values())}
+    activations = Later(partial(_of_donors, model, references, sites, memory_budget, donors), model, memory_budget)
+    return Resample(activations, donors, draws, hash_of(references), prompts)
+
+
+@documented
+def make_means(
+    names: Sequence[ReplacementName],
+    model: Any,
+    task: Task,
+    *,
+    sites: Sequence[Site],
+    memory_budget: int | None = None,
+) -> dict[ReplacementName, Means]:
+    """Several means, as of ``make_replacement``, whose reference sets are run once for all of them.
+
+    Args:
+        names: Of means.
+        model: The model that is measured.
+        task: Its units and references.
+        sites: What is going to be replaced.
+        memory_budget: Bytes that are held while the reference set is run; None for the device's default.
+
+    Returns:
+        The means by their names.
+
+    Raises:
+        InputError: As ``make_replacement``.
+
+    Examples:
+        >>> from interp.interventions.reference_set import make_means
+        >>> model = interp.load_model()
+        >>> task = interp.load_task("agreement", tokenizer=model.tokenizer, n=24)
+        >>> sorted(make_means(["mean", "template_mean"], model, task, sites=[Site("z", 2)]))
+        ['mean', 'template_mean']
+    """
+    made = {name: make_replacement(name, model, task, sites=sites, memory_budget=memory_budget) for name in names}
+    run = Later(partial(_means, model, reference_rows(task), sites, memory_budget, names), model, memory_budget)
+    return {
+        name: replace(each, means=Later(partial(_named, run, name), model, memory_budget))
+        for name, each in made.items()
+        if isinstance(each, Means)
+    }
 
 
 def _beginnings(references: Sequence[Row]) -> dict[Hashable, Sequence[int]]:
@@ -229,11 +271,6 @@ def _beginnings(references: Sequence[Row]) -> dict[Hashable, Sequence[int]]:
         before = found.get(key, row.tokens)
         found[key] = before[: n_alike(row.tokens, before)]
     return found
-
-
-def _alike(tokens: Sequence[int], donor: Sequence[int]) -> int:
-    """With how many equal tokens they begin; 0 of equal prompts, whose replacement says by itself that it is none."""
-    return 0 if tokens == donor else n_alike(tokens, donor)
 
 
 def mean_of_positions(task: Task) -> ReplacementName:

@@ -197,14 +197,14 @@ class Resample(Replacement):
             sentence of an example get the same donor where they are equally long.
         draws: How many resamples.
         reference_hash: Of the reference sets.
-        beginnings: By example and length, with how many of its tokens each draw's donor begins.
+        prompts: The tokens of each reference row that stands in for another.
     """
 
     activations: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
     donors: Mapping[tuple[int, int], Sequence[int]] = field(repr=False)
     draws: int = field()  # without the default of one
     reference_hash: str
-    beginnings: Mapping[tuple[int, int], Sequence[int]] = field(default_factory=dict, repr=False)
+    prompts: Mapping[int, Sequence[int]] = field(default_factory=dict, repr=False)
     name: ClassVar[str] = "resample"
 
     def _told(self) -> str:
@@ -220,9 +220,9 @@ class Resample(Replacement):
         return self.donors[row.example, len(row.tokens)][draw]
 
     def begins(self, row: Row, draw: int) -> int:
-        """As far as the donor has read the same."""
-        known = self.beginnings.get((row.example, len(row.tokens)))
-        return 0 if known is None else known[draw]
+        """As far as the donor has read the same; of an equal prompt the replacement says by itself that it is none."""
+        alike = n_alike(row.tokens, self.prompts.get(self.group(row, draw), ()))
+        return 0 if alike == len(row.tokens) else alike
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from interp.arguments import as_names
 from interp.claims.effects import check_judged, conclusions
 from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError
-from interp.interventions.reference_set import reference_hash
+from interp.interventions.reference_set import make_means, reference_hash
+from interp.interventions.replacement import ALIKE
 from interp.interventions.sweep import Cell, Progress
 from interp.methods.ablation import as_measured, as_replacement, choose_components, measure, sites_of
 from interp.methods.task_arguments import as_predicted
@@ -141,12 +142,15 @@ def compare_replacements(
     given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
     check_judged(asked.metric or given.metric)
     cells: list[Cell] = []
+    sites, measured = sites_of(chosen), as_measured(given, asked.metric)
+    kinds = [name for name in names if name in ALIKE]
+    means = make_means(kinds, model, measured, sites=sites, memory_budget=asked.memory_budget)
     for name in names:
-        replacement = as_replacement(name, model, given, asked, sites_of(chosen))
+        replacement = means.get(name) or as_replacement(name, model, given, asked, sites)
         cells += [replace(each, labels={"replacement": name, **each.labels}).cell(replacement) for each in chosen]
     result = measure(model, given, cells, asked, progress=progress)
     how: dict[str, Any] = {name: getattr(asked, name) for name in ("components", "min_effect", "alpha")}
-    how["reference_hash"] = reference_hash(as_measured(given, asked.metric))
+    how["reference_hash"] = reference_hash(measured)
     return ReplacementComparison(result.examples, {**result.provenance, **how}, names, tuple(chosen[0].labels))
 
 
