@@ -18,8 +18,7 @@ from torch import Tensor
 
 from interp.arguments import named_arguments
 from interp.errors import InputError
-from interp.interventions.erasing import Erase
-from interp.interventions.replacement import Replacement
+from interp.interventions.replacement import Erase, Replacement
 from interp.interventions.rows import Batch, Row
 from interp.model.sites import SITES, Site, require_sites
 
@@ -168,15 +167,18 @@ class Intervention:
 
 
 def changed_positions(
-    interventions: Sequence[Intervention], row: Row, draw: int = 0, *, causal: bool = True
+    interventions: Sequence[Intervention], row: Row, *, causal: bool = True
 ) -> tuple[tuple[int, ...], ...]:
     """For each of a cell's interventions, the positions of `row` where it can change anything.
 
-    That is where whoever gives the values has read other tokens: from the first one on or, where attention is not
-    `causal`, anywhere if there is one. What one intervention has changed, the others change, too.
+    Where all patch in the source's activations, that is where the source has read other tokens: from the first one on
+    or, where attention is not `causal`, anywhere if there is one. After anything else, a patch changes what the other
+    intervention has changed.
     """
-    start = min(each.replacement.begins(row, draw % each.replacement.draws) for each in interventions)
-    start = 0 if start < len(row.tokens) and not causal else start
+    start = 0
+    if all(each.replacement.from_source for each in interventions):
+        start = row.first_difference
+        start = 0 if start < len(row.tokens) and not causal else start
     return tuple(tuple(position for position in each.at(row) if position >= start) for each in interventions)
 
 

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from typing import Any, get_args
 
 import numpy as np
@@ -28,8 +28,7 @@ from torch import Tensor
 from interp.arguments import whole_number
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
-from interp.interventions.erasing import Erase
-from interp.interventions.replacement import ALIKE, Later, Means, Patch, Replacement, Resample, Zero, n_alike
+from interp.interventions.replacement import ALIKE, Erase, Later, Means, Patch, Replacement, Resample, Zero
 from interp.interventions.rows import Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site
@@ -213,14 +212,12 @@ def make_replacement(
     if replacement == "positional_mean":
         check_aligned(rows, references, ways)
     if replacement in ALIKE:
-        beginnings = _beginnings(references) if replacement == "positional_mean" else {}
         run = Later(partial(_means, model, references, sites, memory_budget, (replacement,)), model, memory_budget)
         means = Later(partial(_named, run, replacement), model, memory_budget)
-        return Means(means, hash_of(references), replacement, beginnings)
+        return Means(means, hash_of(references), replacement)
     donors = draw_donors(rows, references, draws, seed, ways)
-    prompts = {each: references[each].tokens for each in chain.from_iterable(donors.values())}
     activations = Later(partial(_of_donors, model, references, sites, memory_budget, donors), model, memory_budget)
-    return Resample(activations, donors, draws, hash_of(references), prompts)
+    return Resample(activations, donors, draws, hash_of(references))
 
 
 @documented
@@ -261,16 +258,6 @@ def make_means(
         for name, each in made.items()
         if isinstance(each, Means)
     }
-
-
-def _beginnings(references: Sequence[Row]) -> dict[Hashable, Sequence[int]]:
-    """The tokens with which all rows begin that share a positional mean."""
-    found: dict[Hashable, Sequence[int]] = {}
-    for row in references:
-        key = ALIKE["positional_mean"](row)
-        before = found.get(key, row.tokens)
-        found[key] = before[: n_alike(row.tokens, before)]
-    return found
 
 
 def mean_of_positions(task: Task) -> ReplacementName:

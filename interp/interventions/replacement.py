@@ -11,7 +11,7 @@
 - **patch**: the activation of the unit's other example, which ``Row.source`` names.
 - **word**: what a head computes from another run's keys and values at the related word (``word_exchange.py``).
 - **add**: something is added to it.
-- **erase**: what can be read of a feature is taken out of it (``erasing.py``).
+- **erase**: what can be read of a feature is taken out of it.
 
 The reference set is ``task.references[unit.fold]``: prompts *and* counterfactuals, so that a mean
 does not leak the answer, of a split that the unit is not in. It is run once for all layers.
@@ -31,8 +31,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.errors import InputError
 from interp.interventions.provenance import origin_of
 from interp.interventions.rows import Batch, Row, read_source
+from interp.model.devices import place_of
 from interp.model.sites import Site
 from interp.model.weights import hash_of_tensors
 
@@ -84,10 +86,6 @@ class Replacement:
         """Equal for rows that get equal values where they have read equal tokens; None where nothing is known."""
         return None
 
-    def begins(self, row: Row, draw: int) -> int:
-        """How many tokens of `row` whoever gives the values has read, too: there they are its own."""
-        return row.first_difference if self.from_source else 0
-
 
 class Later(Mapping[Any, Float[Tensor, "..."]]):
     """Activations of `model` that are computed when the first of them is asked for, so that a kept result needs none.
@@ -138,11 +136,6 @@ class Zero(Replacement):
         return ()
 
 
-def n_alike(tokens: Sequence[int], others: Sequence[int]) -> int:
-    """With how many equal tokens two prompts begin."""
-    return next((at for at, (one, two) in enumerate(zip(tokens, others, strict=False)) if one != two), len(others))
-
-
 ALIKE: Mapping[str, Callable[[Row], Hashable]] = {
     "mean": lambda row: row.fold,
     "template_mean": lambda row: (row.fold, row.template),
@@ -162,13 +155,11 @@ class Means(Replacement):
             with an axis of position.
         reference_hash: Of the reference sets.
         name: Which mean.
-        beginnings: Of a positional mean, by what rows have in common, the tokens with which all of them begin.
     """
 
     means: Mapping[tuple[Hashable, Site], Float[Tensor, "..."]] = field(repr=False)
     reference_hash: str
     name: str = "mean"
-    beginnings: Mapping[Hashable, Sequence[int]] = field(default_factory=dict, repr=False)
 
     def _told(self) -> str:
         return f"{self.name} of {self.reference_hash}{_given(self.means)}"
@@ -176,10 +167,6 @@ class Means(Replacement):
     def group(self, row: Row, draw: int) -> Hashable:
         """Rows that share a mean are alike."""
         return ALIKE[self.name](row)
-
-    def begins(self, row: Row, draw: int) -> int:
-        """A mean of the same number is that number, up to rounding."""
-        return n_alike(row.tokens, self.beginnings.get(self.group(row, draw), ()))
 
     def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "batch ..."]:
         """The mean of each row's group."""
@@ -197,14 +184,12 @@ class Resample(Replacement):
             sentence of an example get the same donor where they are equally long.
         draws: How many resamples.
         reference_hash: Of the reference sets.
-        prompts: The tokens of each reference row that stands in for another.
     """
 
     activations: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
     donors: Mapping[tuple[int, int], Sequence[int]] = field(repr=False)
     draws: int = field()  # without the default of one
     reference_hash: str
-    prompts: Mapping[int, Sequence[int]] = field(default_factory=dict, repr=False)
     name: ClassVar[str] = "resample"
 
     def _told(self) -> str:
@@ -218,11 +203,6 @@ class Resample(Replacement):
     def group(self, row: Row, draw: int) -> int:
         """Rows are alike that have one donor: the reference row that stands in for them."""
         return self.donors[row.example, len(row.tokens)][draw]
-
-    def begins(self, row: Row, draw: int) -> int:
-        """As far as the donor has read the same; of an equal prompt the replacement says by itself that it is none."""
-        alike = n_alike(row.tokens, self.prompts.get(self.group(row, draw), ()))
-        return 0 if alike == len(row.tokens) else alike
 
 
 @dataclass(frozen=True)
@@ -286,6 +266,102 @@ class Add(Replacement):
     def new(self, old: Float[Tensor, "..."], values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
         """The sum."""
         return old + values
+
+
+@dataclass(frozen=True)
+class Eraser:
+    """An affine map after which a feature can no longer be read out: ``x - L R (x - mu)``.
+
+    What the k rows of R read of ``x``, beyond what they read on average, is written back with the k columns of L, and
+    taken away. Where ``R L = 1`` this is a projection, and R reads the same number ever after. ``methods/erasure`` says
+    which R and L erase what.
+
+    Belrose et al. (2023), "LEACE: perfect linear concept erasure in closed form".
+    """
+
+    mu: Float[Tensor, " d"]  # what stays as it is
+    right: Float[Tensor, "rank d"]  # R, row by row; in 64-bit floats, as are all three
+    left: Float[Tensor, "rank d"]  # L, column by column
+
+    @classmethod
+    def nothing(cls, d: int) -> "Eraser":
+        """Leaves activations of this width as they are."""
+        empty = torch.zeros(0, d, dtype=torch.float64)
+        return cls(empty.new_zeros(d), empty, empty)
+
+    @property
+    def rank(self) -> int:
+        """How many directions are erased."""
+        return len(self.right)
+
+    def __call__(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """`x` without what R reads."""
+        return _erased(x, self.mu, self.right, self.left)
+
+    def packed(self, rank: int) -> Float[Tensor, "row d"]:
+        """mu, R and L one below the other, with rows of zeros where the rank is lower than `rank`."""
+        missing = self.right.new_zeros(rank - self.rank, len(self.mu))
+        return torch.cat([self.mu[None], self.right, missing, self.left, missing])
+
+
+@dataclass(frozen=True)
+class Erase(Replacement):
+    """Activations are mapped by erasers."""
+
+    # by fold and site: every draw's packed erasers, one for each head where the site has heads
+    maps: Mapping[tuple[int, Site], Float[Tensor, "draw ..."]] = field(repr=False)
+    draws: int = field()  # how many erasers there are to average the effects of
+    name: ClassVar[str] = "erase"
+
+    def __post_init__(self) -> None:
+        for _, site in self.maps:
+            if "key_pos" in site.axes:
+                raise InputError(f"erase: {site.name!r} is not a vector to read a feature out of; choose another site")
+
+    @classmethod
+    def of(cls, model: Any, erasers: Mapping[tuple[int, Site], Sequence[Sequence[Eraser]]]) -> "Erase":
+        """Erasers for `model`, on its device and in its dtype."""
+        device, dtype = place_of(model)
+        rank = max(each.rank for draws in erasers.values() for heads in draws for each in heads)
+        maps = {}
+        for (fold, site), draws in erasers.items():
+            packed = torch.stack([torch.stack([each.packed(rank) for each in heads]) for heads in draws])
+            maps[fold, site] = (packed if "head" in site.axes else packed.squeeze(1)).to(device, dtype)
+        return cls(maps, len(next(iter(erasers.values()))))
+
+    @property
+    def breadth(self) -> int:
+        """mu, the rows of R and the columns of L, and what they take away."""
+        return 1 + max(each.shape[-2] for each in self.maps.values())
+
+    def _told(self) -> str:
+        named = {f"{fold} {site.hook_name}": each for (fold, site), each in self.maps.items()}
+        return f"{self.name} {hash_of_tensors(named)}"
+
+    def values(self, site: Site, batch: Batch, draw: int) -> Float[Tensor, "_ 1 ... row d"]:
+        """The maps of each row's fold, the same at all positions; one for all rows where these are of one fold."""
+        folds = [row.fold for row in batch.rows]
+        different = folds if len(set(folds)) > 1 else folds[:1]
+        return torch.stack([self.maps[fold, site][draw] for fold in different])[:, None]
+
+    def new(self, old: Float[Tensor, "*batch d"], values: Float[Tensor, "*#batch row d"]) -> Float[Tensor, "*batch d"]:
+        """`old`, mapped."""
+        rank = values.shape[-2] // 2
+        return _erased(old, values[..., 0, :], values[..., 1 : 1 + rank, :], values[..., 1 + rank :, :])
+
+    def group(self, row: Row, draw: int) -> Hashable:
+        """Rows of one fold are mapped alike."""
+        return row.fold
+
+
+def _erased(
+    x: Float[Tensor, "*batch d"],
+    mu: Float[Tensor, "*#batch d"],
+    right: Float[Tensor, "*#batch rank d"],
+    left: Float[Tensor, "*#batch rank d"],
+) -> Float[Tensor, "*batch d"]:
+    read = torch.einsum("...d,...kd->...k", x - mu, right)
+    return x - torch.einsum("...k,...kd->...d", read, left)
 
 
 def _given(activations: Mapping[Any, Float[Tensor, "..."]]) -> str:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pandas as pd
 
-from interp.arguments import named_arguments
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.rules import NOT_ABLE
 from interp.claims.units import UnitTable, estimates
@@ -45,22 +44,24 @@ def behaviour(model: Any, task: Task | str, *, n: int | None = None, seed: int =
     """
     given = as_predicted(task, model, n=n, seed=seed)
     counterfactual = [example is not unit.item for unit in given.units for example in unit.examples]
-    found = answers(model, given).rename(columns={"base": "value", "base_correct": "correct"})
+    found = _answers(model, given).rename(columns={"base": "value", "base_correct": "correct"})
     columns = ["unit", "counterfactual", "cluster", "template", "example", "value", "correct"]
     return found.assign(counterfactual=counterfactual)[columns]
 
 
 @documented
-def require_able(model: Any, task: Task, *, seed: int = 0) -> pd.DataFrame:
+def require_able(model: Any, task: Task, *, seed: int = 0, anyway: bool = False) -> pd.DataFrame:
     """Refuse a task on which `model` is not shown to be above chance: below or across 0, all heads would be undecided.
 
     Args:
         model: Follows TransformerLens' protocol.
         task: What it is to do.
         seed: Of the interval's resampling.
+        anyway: Whether to let any task pass.
 
     Returns:
-        Its ``answers``.
+        One row an example: ``model`` (0, one cell for all), ``unit``, ``example``, ``cluster``, ``template``, ``layout``,
+        ``base`` (the task's metric) and ``base_correct``.
 
     Raises:
         InputError: It is not shown to be able.
@@ -71,9 +72,9 @@ def require_able(model: Any, task: Task, *, seed: int = 0) -> pd.DataFrame:
         >>> len(require_able(model, interp.load_task("agreement", tokenizer=model.tokenizer, n=12)))
         24
     """
-    frame = answers(model, task)
+    frame = _answers(model, task)
     found = cluster_bootstrap(UnitTable.from_frame(frame, "base", by=_ALL), seed=seed)
-    if found.low[0] <= 0:  # an interval that is not known says nothing
+    if found.low[0] <= 0 and not anyway:  # an interval that is not known says nothing
         right = estimates(UnitTable.from_frame(frame, "base_correct", by=_ALL))[0]
         raise InputError(
             f"{task.name}: {NOT_ABLE}: {task.metric.replace('_', ' ')} {found.estimate[0]:.2g} "
@@ -84,9 +85,8 @@ def require_able(model: Any, task: Task, *, seed: int = 0) -> pd.DataFrame:
     return frame
 
 
-@named_arguments
-def answers(model: Any, task: Task) -> pd.DataFrame:
-    """One row an example: its labels, ``base`` (the metric) and ``base_correct``; ``model`` is 0, one cell for all."""
+def _answers(model: Any, task: Task) -> pd.DataFrame:
+    """As of ``require_able``."""
     outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
     labels = pd.DataFrame(example_labels(task)).assign(model=0)
     return labels.assign(base=outcome.value, base_correct=outcome.correct)

@@ -21,7 +21,7 @@ from interp.interventions.reference_set import make_replacement, mean_of_positio
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate
-from interp.methods.behaviour import answers, require_able
+from interp.methods.behaviour import require_able
 from interp.methods.grid import complete
 from interp.methods.probes.probe import probe
 from interp.methods.progress import about, named, part_of
@@ -225,7 +225,7 @@ def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | N
     """
     about(progress, f"{task.name}: attention")
     task, seed = with_donors(task), asked.seed
-    own = answers(model, task) if asked.anyway else require_able(model, task, seed=seed)
+    own = require_able(model, task, seed=seed, anyway=asked.anyway)
     attention = task_attention(model, task, seed=seed)
     means = _means(model, task, asked.memory_budget)
     return Begun(task, own, means, attention, _order(task, seed), look_sizes(task, asked))

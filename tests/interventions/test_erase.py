@@ -12,9 +12,8 @@ from tiny_models import random_model
 
 from interp.errors import InputError
 from interp.interventions.engine.plan import Sizes
-from interp.interventions.erasing import Erase, Eraser
 from interp.interventions.intervention import Intervention, heads_at
-from interp.interventions.replacement import Zero
+from interp.interventions.replacement import Erase, Eraser, Zero
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.sites import SITES, Site

@@ -8,10 +8,9 @@ from tiny_models import random_model
 
 import interp
 from interp.errors import InputError
-from interp.interventions.erasing import Erase, Eraser
 from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.reference_set import make_replacement
-from interp.interventions.replacement import Patch, Zero
+from interp.interventions.replacement import Erase, Eraser, Patch, Zero
 from interp.interventions.sweep import Sweep
 from interp.methods.ablation import as_measured
 from interp.methods.attribution import attribute

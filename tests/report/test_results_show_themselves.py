@@ -47,7 +47,7 @@ FIGURES = {
     "replacements": [plots.replacements],
     "erase": [plots.erasure],
 }
-INSIDE = {"Answer", "Compared", "Held", "Judged", "Labelled"}
+INSIDE = {"Answer", "Begun", "Compared", "Held", "Judged", "Labelled", "TaskEvidence"}
 """Frames on their way from one part of the package to another: nobody is given these."""
 
 

@@ -88,7 +88,7 @@ class Classifier:
 
     def _classify(self, interventions: Interventions, draw: int) -> RowClasses:
         rows = self._batch.rows
-        changes = [changed_positions(interventions, row, draw, causal=self._causal) for row in rows]
+        changes = [changed_positions(interventions, row, causal=self._causal) for row in rows]
         changed = [number for number, positions in enumerate(changes) if any(positions)]
         owner = self._owners(interventions, draw, changed, changes) if self._causal else None
         found: dict[Hashable, list[int]] = {}

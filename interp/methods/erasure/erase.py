@@ -23,10 +23,9 @@ import pandas as pd
 from interp.arguments import as_names, require_different, whole_number
 from interp.claims.claim import Measured, claim
 from interp.errors import InputError
-from interp.interventions.erasing import Erase, Eraser
 from interp.interventions.intervention import heads_at
 from interp.interventions.reference_set import make_replacement, reference_hash
-from interp.interventions.replacement import Replacement
+from interp.interventions.replacement import Erase, Eraser, Replacement
 from interp.interventions.sweep import Cell, Progress, Sweep, SweepResult
 from interp.methods.ablation import Part, as_measured
 from interp.methods.erasure import readings

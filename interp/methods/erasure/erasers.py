@@ -44,8 +44,8 @@ from torch import Tensor
 
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable
-from interp.interventions.erasing import Eraser
 from interp.interventions.intervention import ROUNDING
+from interp.interventions.replacement import Eraser
 from interp.interventions.rows import example_labels
 from interp.methods.ablation import Part
 from interp.methods.erasure.readings import Readings, labels_of

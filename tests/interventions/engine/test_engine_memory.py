@@ -46,8 +46,7 @@ from random_tasks import change, random_task
 from interp.model import provenance
 from interp.interventions.engine import plan
 from interp.interventions.reference_set import make_replacement
-from interp.interventions.erasing import Erase, Eraser
-from interp.interventions.replacement import Patch
+from interp.interventions.replacement import Erase, Eraser, Patch
 from interp.interventions.sweep import Cell, Sweep
 from interp.model.config import TransformerConfig
 from interp.model.sites import Site

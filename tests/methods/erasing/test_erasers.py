@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from interp.interventions.erasing import Eraser
+from interp.interventions.replacement import Eraser
 from interp.methods.erasure.erasers import Standard, Whitening, fit_probe, inlp, leace, majority, random_subspace
 
 SHAPES = {
