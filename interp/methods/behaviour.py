@@ -60,8 +60,8 @@ def require_able(model: Any, task: Task, *, seed: int = 0, anyway: bool = False)
         anyway: Whether to let any task pass.
 
     Returns:
-        One row an example: ``model`` (0, one cell for all), ``unit``, ``example``, ``cluster``, ``template``, ``layout``,
-        ``base`` (the task's metric) and ``base_correct``.
+        One row an example: ``unit``, ``example``, ``cluster``, ``template``, ``layout``, ``base`` (the task's metric)
+        and ``base_correct``; ``model`` is 0, one cell for all.
 
     Raises:
         InputError: It is not shown to be able.

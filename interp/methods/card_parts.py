@@ -26,8 +26,7 @@ from interp.interventions.reference_set import make_replacement
 from interp.interventions.sweep import Progress
 from interp.methods import card_patching
 from interp.methods.dossier import HeadsReport
-from interp.methods.grid import complete
-from interp.methods.progress import part_of
+from interp.methods.progress import complete, part_of
 from interp.methods.replacements_compared import REPLACEMENTS as COMPARED
 from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
 from interp.model.provenance import model_provenance

@@ -33,10 +33,11 @@ from interp.methods.ablation import head_name
 from interp.methods.attention_baselines import is_in_the_prompt
 from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import task_positions
-from interp.methods.grid import complete, role_positions, run_examples
+from interp.methods.grid import role_positions, run_examples
 from interp.methods.patching import PatchResult
 from interp.methods.path_patching import path_patch
 from interp.methods.paths import paths_from, paths_to
+from interp.methods.progress import complete
 from interp.methods.task_arguments import as_pairs
 from interp.model.loading.bridge import require_ours
 from interp.model.sites import Site

@@ -22,9 +22,8 @@ from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate
 from interp.methods.behaviour import require_able
-from interp.methods.grid import complete
 from interp.methods.probes.probe import probe
-from interp.methods.progress import about, named, part_of
+from interp.methods.progress import about, complete, named, part_of
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only

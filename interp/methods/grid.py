@@ -1,4 +1,4 @@
-"""The cells of a sweep: one for every choice along the axes that it is resolved by. Whether it is complete.
+"""The cells of a sweep: one for every choice along the axes that it is resolved by.
 
 Axes that are not among these are changed together: without ``pos`` all positions, without ``head`` all heads.
 """
@@ -6,7 +6,7 @@ Axes that are not among these are changed together: without ``pos`` all position
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from interp.arguments import named_arguments, numbers_below, require_different, whole_numbers
 from interp.errors import InputError, suggest
@@ -15,7 +15,6 @@ from interp.interventions.replacement import Patch, Replacement
 from interp.interventions.sweep import Cell
 from interp.model.sites import SITES, Site, require_sites
 from interp.options import Axis, Direction
-from interp.result import Result
 from interp.tasks.alignment import corresponding, spans
 from interp.tasks.task import EncodedExample, Task
 
@@ -159,13 +158,3 @@ def _labelled(encoded: EncodedExample, source: EncodedExample) -> dict[str, tupl
         if positions:
             found[name] = positions
     return found
-
-
-AnyResult = TypeVar("AnyResult", bound=Result)
-
-
-def complete(result: AnyResult) -> AnyResult:
-    """The result; a sweep that was interrupted is not evidence on a task, and raises KeyboardInterrupt."""
-    if not result.provenance["complete"]:
-        raise KeyboardInterrupt
-    return result

@@ -33,7 +33,7 @@ from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import ablate, check_heads, head_name, set_name
-from interp.methods.grid import complete
+from interp.methods.progress import complete
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.options import AblateOptions, GreedyOptions, Head, PairwiseOptions

@@ -48,8 +48,7 @@ from interp.methods.evidence import (
     look_sizes,
 )
 from interp.methods.evidence_tests import Ablations, in_one_look, tested
-from interp.methods.grid import complete
-from interp.methods.progress import about, named, part_of
+from interp.methods.progress import about, complete, named, part_of
 from interp.methods.task_arguments import none_left, told
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site

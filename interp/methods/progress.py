@@ -1,11 +1,13 @@
-"""One progress of several stages, which says what is being done: ``ioi: ablation, 60 of 144 heads``.
+"""One progress of several stages, which says what is being done (``ioi: ablation, 60 of 144 heads``); is it complete?
 
 What is called with (steps done, steps in all) may have a method ``about`` that takes such a text; it is called first.
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from interp.interventions.sweep import Progress
+from interp.result import Result
 
 
 def about(progress: Progress | None, text: str) -> None:
@@ -52,3 +54,13 @@ class _Named:
 def named(progress: Progress | None, what: str, unit: str) -> Progress | None:
     """What says, at each step, `what` is being done, and how many of which `unit` are done."""
     return None if progress is None else _Named(progress, what, unit)
+
+
+AnyResult = TypeVar("AnyResult", bound=Result)
+
+
+def complete(result: AnyResult) -> AnyResult:
+    """The result; a sweep that was interrupted is not evidence on a task, and raises KeyboardInterrupt."""
+    if not result.provenance["complete"]:
+        raise KeyboardInterrupt
+    return result
