@@ -25,7 +25,7 @@ from matplotlib.axes import Axes
 from interp.errors import InputError
 from interp.interventions.sweep import Progress
 from interp.methods.dossier import HeadsReport, heads
-from interp.methods.grid import part_of
+from interp.methods.progress import part_of
 from interp.model.devices import documented
 from interp.model.loading import load_model
 from interp.report.drawing import Figure, short

@@ -17,6 +17,7 @@ from interp.claims.effects import above_chance, against_base
 from interp.claims.looks import order_of, sizes_of
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
+from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.reference_set import make_replacement, mean_of_positions, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
@@ -311,16 +312,22 @@ def gathered(
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
     how: Any = {"seed": seed, "memory_budget": asked.memory_budget, "run": run}
-    exchange = exchange_word(model, task, heads=looking, **how) if looking else None
+    exchange, left_out = None, dict[str, str]()
+    try:
+        exchange = exchange_word(model, task, heads=looking, **how) if looking else None
+    except NoRoomError:  # which may pass
+        raise
+    except InputError as error:
+        left_out["exchange"] = error.fault
     base: Any = {"metric": task.metric, "seed": seed}
     if exchange is not None and not above_chance(complete(exchange).examples, CELL, **base).all():
         exchange = None  # the model does not tell the two words' answers apart: there is nothing to turn
-    carried, left_out = None, dict[str, str]()
+    carried = None
     if asked.probes:
         try:
             carried = representation(model, task, asked, progress=progress)
         except InputError as error:
-            carried, left_out = unread(model, task, asked.min_probe), {"probes": error.fault}
+            carried, left_out["probes"] = unread(model, task, asked.min_probe), error.fault
     means = begun.means
     return TaskEvidence(task, begun.answers, means, resampled, averaged, attention, excess, exchange, carried, left_out)
 

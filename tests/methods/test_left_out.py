@@ -102,6 +102,20 @@ def test_probes_that_are_refused_leave_the_other_evidence(monkeypatch):
     assert found.provenance["left_out"] == {"agreement, probes": "cv: nothing to train on"}
 
 
+def test_an_exchange_that_is_refused_leaves_the_other_evidence(monkeypatch):
+    """At the end of an hour's ablations it costs no task."""
+
+    def refused(*_arguments, **_options):
+        raise InputError("a logit difference needs answers of one token", "leave the item out")
+
+    monkeypatch.setattr(evidence, "exchange_word", refused)
+    monkeypatch.setattr(evidence, "_able", lambda *_: [(0, 0)])
+    found = heads(model(), ["agreement"], n=20, probes=False, max_group=0, anyway=True)
+    assert found.summary()["effect"].notna().all()
+    assert set(found.summary()["exchange_state"]) == {"not testable"}
+    assert found.provenance["left_out"] == {"agreement, exchange": "a logit difference needs answers of one token"}
+
+
 def test_what_is_kept_says_what_this_question_left_out(tmp_path):
     with pytest.warns(RuntimeWarning, match="reflexive is left out"):
         one = heads(model(), ["agreement", "reflexive"], run=tmp_path, **QUICK)
