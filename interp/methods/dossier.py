@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from interp.arguments import require_different, whole_number
+from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.declared import Declared, read_claims
 from interp.claims.groups import PARTNER_COLUMNS
 from interp.errors import InputError
@@ -209,7 +210,11 @@ def heads(
     if asked.max_group == 1:
         raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
     whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
-    whole_number("first_look", asked.first_look, least=0, expected="a whole number of clusters")
+    if 0 < whole_number("first_look", asked.first_look, least=0, expected="a number of clusters") < FEWEST_CLUSTERS:
+        raise InputError(
+            f"first_look: expected {FEWEST_CLUSTERS} clusters or more, since fewer decide nothing, or 0 for a single "
+            f"look; got {asked.first_look}"
+        )
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
     require_different("tasks", [each.name for each in given], "tasks")
     declared = None
