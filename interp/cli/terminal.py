@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -58,29 +51,36 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, space
     console().print(table)
 
 
-class _Bar:
-    """A bar with the time taken and left; started by the first step: what fails before leaves only its error."""
+class _Far:
+    """How far a command is: steps of its own, or, where it says what it does by ``about``, a share of all."""
 
-    def __init__(self, description: str, where: Console):
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
-        self._progress, self._name = Progress(*columns, console=where), description
-        self._task = self._progress.add_task(description, total=None)
+    def __init__(self, description: str):
+        self.what, self._counts = description, True
 
     def about(self, text: str) -> None:
         """Told what is being done."""
-        self._progress.update(self._task, description=text)
+        self.what, self._counts = text, False
+
+    def far(self, done: int, total: int, counts: str) -> str:
+        """The share, or `counts` with both numbers filled in."""
+        return counts.format(done, total) if self._counts else f"{done / max(1, total):.0%}"
+
+
+class _Bar(_Far):
+    """A bar with the time taken and left; started by the first step: what fails before leaves only its error."""
+
+    def __init__(self, description: str, where: Console):
+        super().__init__(description)
+        times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[far]}"), *times)
+        self._progress = Progress(*columns, console=where)
+        self._task = self._progress.add_task(description, total=None, far="")
 
     def __call__(self, done: int, total: int) -> None:
         """Told after every step."""
         self._progress.start()
-        self._progress.update(self._task, completed=done, total=total)
+        far = self.far(done, total, "{}/{}")
+        self._progress.update(self._task, completed=done, total=total, description=self.what, far=far)
 
     def stop(self) -> None:
         """Leave the bar as it is."""
@@ -88,24 +88,20 @@ class _Bar:
             self._progress.stop()
 
 
-class _Lines:
+class _Lines(_Far):
     """Says how far a command is, and not often: short ones stay silent."""
 
     def __init__(self, description: str):
-        self._description, self._begun = description, time.monotonic()
-        self._said, self._counts = self._begun, True
-
-    def about(self, text: str) -> None:
-        """Told what is being done."""
-        self._description, self._counts = text, False
+        super().__init__(description)
+        self._said = self._begun = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
         """Told after every step."""
         now = time.monotonic()
         if now - self._said >= SELDOM:
             self._said = now
-            far = f": {done:,} of {total:,}" if self._counts else f"; {done / max(1, total):.0%}"
-            say(f"{self._description}{far} after {now - self._begun:.0f} s", err=True)
+            far = self.far(done, total, "{:,} of {:,}")
+            say(f"{self.what}: {far} after {now - self._begun:.0f} s", err=True)
 
 
 @contextmanager

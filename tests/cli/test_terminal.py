@@ -79,6 +79,18 @@ def test_what_takes_long_says_so_in_plain_lines(seldom, lines, monkeypatch, caps
     assert not lines or told[-1].startswith("heads: 2,000 of 2,000 after 0 s")
 
 
+def test_what_is_being_done_stands_before_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(terminal, "SELDOM", 0.0)
+    with terminal.progress_bar("heads") as tell:
+        tell.about("ioi: ablation, 60 of 144 heads")
+        tell(1, 4)
+    assert capsys.readouterr().err.startswith("ioi: ablation, 60 of 144 heads: 25% after 0 s")
+    named = PROGRESS.replace("tell(done, 3)", "tell.about(f'ioi, {done} of 3 heads'); tell(done, 3)")
+    sent = on_a_terminal(named)
+    assert b"ioi, 3 of 3 heads" in sent
+    assert b"100%" in sent
+
+
 def test_a_logged_warning_is_said_once_and_at_once(capsys):
     with events_as_lines():
         for _ in range(3):
