@@ -256,12 +256,10 @@ def ablated(
 ) -> dict[str, SweepResult]:
     """By kind of ablation, its effects on the units that a look adds, of the heads that `stay`.
 
-    Nothing where there are no such units, or heads. An interrupted sweep is no evidence on the task.
+    An interrupted sweep is no evidence on the task.
     """
     numbers, found = begun.units(look, n_looks), dict[str, SweepResult]()
     part = replace(begun.task, units=tuple(begun.task.units[each] for each in numbers))
-    if not part.units:
-        return found
     # Every look draws other resamples.
     how: Any = {"seed": asked.seed + look, "draws": asked.draws, "memory_budget": asked.memory_budget, "run": run}
     for number, (kind, heads) in enumerate(stay.items()):

@@ -146,17 +146,17 @@ def _in_looks(
         {each.task.name: {kind: [] for kind in KINDS} for each in own} for own in begun
     ]
     for look in range(n_looks):
-        jobs = []
-        for number, (model, own) in enumerate(zip(models, begun, strict=True)):
+        jobs, whose = [], []
+        for model, own, measured, test in zip(models, begun, pieces, tests, strict=True):
             every = dict.fromkeys(KINDS, all_heads(model))
             for each in own:
-                stay = tests[number].stay(each.task.name) if look else every
-                jobs.append((model, each, look, n_looks, stay, asked))
-        found = iter(steps.made(ablated, jobs))
-        for own, measured in zip(begun, pieces, strict=True):
-            for each in own:
-                for kind, sweep in next(found).items():
-                    measured[each.task.name][kind].append(sweep)
+                stay = test.stay(each.task.name) if look else every
+                if any(stay.values()) and len(each.units(look, n_looks)):
+                    jobs.append((model, each, look, n_looks, stay, asked))
+                    whose.append(measured[each.task.name])
+        for kinds, found in zip(whose, steps.made(ablated, jobs), strict=True):
+            for kind, sweep in found.items():
+                kinds[kind].append(sweep)
         for number, measured in enumerate(pieces):
             by_kind = {kind: {task: joined(each[kind]) for task, each in measured.items()} for kind in KINDS}
             tests[number] = tests[number].look(by_kind, chosen[number], asked)
@@ -204,6 +204,8 @@ class _Steps:
         """Results in the order of the jobs."""
         inner = None if self._run is None else self._run.inner
         executor = HERE if self._run is None else self._run.executor
+        if not jobs:
+            return []
         n, progress = self._n, self._progress
         before = min(self._done, n - len(jobs))
         self._done = before + len(jobs)
