@@ -246,6 +246,7 @@ def make_means(
 
     Examples:
         >>> from interp.interventions.reference_set import make_means
+        >>> from interp.model.sites import Site
         >>> model = interp.load_model()
         >>> task = interp.load_task("agreement", tokenizer=model.tokenizer, n=24)
         >>> sorted(make_means(["mean", "template_mean"], model, task, sites=[Site("z", 2)]))

@@ -142,8 +142,8 @@ def test_what_tokenizers_carry_is_a_row_for_each_and_each_task(run, tmp_path):
     assert {row["units"] for row in ours} == {3}
     assert {len(row["replaced"]) > 0 for row in ours if row["tokenizer"] == "books"} == {True}
     assert [row["replaced"] for row in ours if row["tokenizer"] == alone] == [{}] * 5
-    printed = run(*asked).stdout
-    assert len([line for line in printed.splitlines() if "ioi" in line]) == 2
+    printed = run("tasks", "--tokenizer", alone, "--n", 3).stdout
+    assert len([line for line in printed.splitlines() if "ioi" in line]) == 1
 
 
 @pytest.mark.parametrize("name", ["ioi", "agreement"])
