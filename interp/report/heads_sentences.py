@@ -269,11 +269,20 @@ def _headline(task: pd.Series, heads: pd.DataFrame) -> str:
         published=f" ({task['accuracy_items']:.3f} on the file's own items)" if of_a_file else "",
         metric=METRICS.get(task["metric"], task["metric"]),
         base=estimate(task["base"], task["base_low"], task["base_high"], unit, n_clusters=task["n_clusters"]),
-        minimum=size(heads["min_effect"].iloc[0]),
+        minimum=size(heads["min_effect"].median()),  # of each head a share of the base on its own units
         unit=unit,
         heads=counted(len(heads), "head"),
         found=", ".join(f"{counts[verdict]} “{verdict}”" for verdict in VERDICTS if verdict in counts),
+        ablated=_ablated(task, heads),
     )
+
+
+def _ablated(task: pd.Series, heads: pd.DataFrame) -> str:
+    """On how many of the units heads were ablated, where that is not all."""
+    fewest, most = (int(each) for each in (heads["n_units"].min(), heads["n_units"].max()))
+    if fewest == task["n_units"]:
+        return ""
+    return " " + _TEXTS["ablated"].format(units=f"{fewest}" if fewest == most else f"{fewest} to {most}")
 
 
 def _units(task: pd.Series) -> str:

@@ -12,6 +12,7 @@ from interp.methods import evidence, judging
 from interp.methods.dossier import heads
 from interp.methods.evidence import begin, joined
 from interp.options import HeadsOptions
+from interp.report.heads_sentences import summarise
 
 pytestmark = [
     pytest.mark.unchecked,
@@ -130,3 +131,10 @@ def test_every_model_has_its_own_family(monkeypatch):
     assert [look for look, _ in later] == [1, 2]  # of the other model alone
     assert all(each == {"effect": 1, "mean_effect": 1} for _, each in later)
     assert set(found.replication["model"]) == {"untrained", "untrained (2)"}
+
+
+def test_the_page_says_on_how_many_units_heads_were_ablated(at_once, in_looks):
+    (one,), (other,) = (summarise(report) for report in (in_looks, at_once))
+    n_units = int(in_looks.summary()["n_units"].iloc[0])
+    assert one.headline.endswith(f" Heads were ablated on {n_units} of the units.")
+    assert "ablated" not in other.headline
