@@ -150,7 +150,7 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
     if row["effect_state"] == "none" and row["doubtful"]:
         one = Evidence.of(row, "effect")
         doubt = (row["doubtful_effect"], one.minimum, row["doubtful_se"], 1.0, 1.0, row["doubtful_critical"])
-        found["group"] = Evidence(*doubt, one.n_units, one.n_clusters)
+        found["group"] = Evidence(*doubt, row["n_task_units"], one.n_clusters)  # sets are measured on all units
     return found
 
 

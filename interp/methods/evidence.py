@@ -21,7 +21,7 @@ from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.reference_set import make_replacement, mean_of_positions, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import Head, ablate
+from interp.methods.ablation import Head, ablate, check_heads
 from interp.methods.behaviour import require_able
 from interp.methods.probes.probe import probe
 from interp.methods.progress import about, complete, named, part_of
@@ -326,8 +326,9 @@ def gathered(
             carried = representation(model, task, asked, progress=progress)
         except InputError as error:
             carried, left_out["probes"] = unread(model, task, asked.min_probe), error.fault
-    means = begun.means
-    return TaskEvidence(task, begun.answers, means, resampled, averaged, attention, excess, exchange, carried, left_out)
+    return TaskEvidence(
+        task, begun.answers, begun.means, resampled, averaged, attention, excess, exchange, carried, left_out
+    )
 
 
 def gather(
@@ -336,14 +337,9 @@ def gather(
     """All the evidence on all heads and units, in one look."""
     steps = [part_of(progress, number, 2, model.cfg.n_layers * model.cfg.n_heads) for number in range(2)]
     begun = begin(model, task, replace(asked, first_look=0))
-    stay = dict.fromkeys(KINDS, all_heads(model))
+    stay = dict.fromkeys(KINDS, check_heads(model, None))
     pieces = {kind: [each] for kind, each in ablated(model, begun, 0, 1, stay, asked, run, steps[0]).items()}
     return gathered(model, begun, pieces, asked, run, steps[1])
-
-
-def all_heads(model: Any) -> list[Head]:
-    """In the model's order."""
-    return [(layer, head) for layer in range(model.cfg.n_layers) for head in range(model.cfg.n_heads)]
 
 
 def _means(model: Any, task: Task, memory_budget: int | None) -> Means:

@@ -34,13 +34,12 @@ from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep, SweepResult
-from interp.methods.ablation import Head, head_name, set_name
+from interp.methods.ablation import Head, check_heads, head_name, set_name
 from interp.methods.evidence import (
     KINDS,
     Begun,
     TaskEvidence,
     ablated,
-    all_heads,
     begin,
     gather,
     gathered,
@@ -148,7 +147,7 @@ def _in_looks(
     for look in range(n_looks):
         jobs, whose = [], []
         for model, own, measured, test in zip(models, begun, pieces, tests, strict=True):
-            every = dict.fromkeys(KINDS, all_heads(model))
+            every = dict.fromkeys(KINDS, check_heads(model, None))
             for each in own:
                 stay = test.stay(each.task.name) if look else every
                 if any(stay.values()) and len(each.units(look, n_looks)):
@@ -248,7 +247,7 @@ def _chosen(
         return choose(tested(choosing, in_one_look(choosing, asked), None, asked), asked.alpha)
     if declared is None:
         return None
-    cells = [(task.name, *head) for task in tasks for head in all_heads(model)]
+    cells = [(task.name, *head) for task in tasks for head in check_heads(model, None)]
     return declared.hypotheses(pd.DataFrame(cells, columns=["task", "layer", "head"]))
 
 

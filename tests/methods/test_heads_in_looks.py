@@ -9,6 +9,7 @@ import torch
 from noun_model import ARE, BY, IS, noun_model, noun_task
 
 from interp.methods import evidence, judging
+from interp.methods.ablation import check_heads
 from interp.methods.dossier import heads
 from interp.methods.evidence import begin, joined
 from interp.options import HeadsOptions
@@ -103,7 +104,7 @@ def test_killed_in_a_look_it_goes_on_to_the_same_table(tmp_path, monkeypatch):
 
 def test_several_looks_have_one_audit():
     begun = begin(noun_model(), task(), HeadsOptions())
-    stay = dict.fromkeys(evidence.KINDS, evidence.all_heads(noun_model()))
+    stay = dict.fromkeys(evidence.KINDS, check_heads(noun_model(), None))
     parts = [evidence.ablated(noun_model(), begun, look, 3, stay, HeadsOptions())["effect"] for look in range(2)]
     audits = [each.provenance["audit"] for each in parts]
     audit = joined(parts).provenance["audit"]
