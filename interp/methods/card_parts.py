@@ -22,17 +22,20 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
-from interp.interventions.reference_set import make_replacement
+from interp.interventions.reference_set import make_means, make_replacement
+from interp.interventions.replacement import ALIKE, Replacement
 from interp.interventions.sweep import Progress
 from interp.methods import card_patching
+from interp.methods.ablation import choose_components
 from interp.methods.dossier import HeadsReport
-from interp.methods.progress import complete, part_of
+from interp.methods.progress import STEPS, complete, named, part_of
 from interp.methods.replacements_compared import REPLACEMENTS as COMPARED
-from interp.methods.replacements_compared import ReplacementComparison, compare_replacements
+from interp.methods.replacements_compared import ReplacementComparison, measured_by
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.model.weights import hash_of_values
-from interp.options import Head, HeadsOptions, ReplacementName
+from interp.options import CompareOptions, Head, HeadsOptions, ReplacementName
+from interp.runs.run import Run
 from interp.tasks.task import Task
 
 CELL = ("layer", "head")
@@ -54,8 +57,10 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
 Parts = Mapping[str, pd.DataFrame]
 MOST_COMPARED = 100
 """Units of a task on which replacements are compared, and words are patched."""
-STEPS = 100
-"""Steps of the progress of each task, and of each of its sweeps."""
+NO_VALUES = (
+    "values at the related word: heads of this model share theirs, or no related word stands before the query; "
+    "and no feature is read there that could be erased"
+)
 NOT_ABLE = "the unablated model is not shown to be above chance, so there is no answer to carry"
 Found = TypeVar("Found")
 
@@ -76,6 +81,7 @@ def gather_parts(
     heads: Sequence[Head],
     report: HeadsReport,
     max_units: int,
+    run: Run | None = None,
     progress: Progress | None = None,
 ) -> dict[Head, Parts]:
     """Of each head every table of ``FRAMES``, and ``left_out``: which of them is empty, and why.
@@ -85,31 +91,55 @@ def gather_parts(
     """
     asked = asked_of(report)
     seed, some = asked.seed, card_patching.some_units(task, MOST_COMPARED, asked.seed)
-    first, *steps = (part_of(progress, number, 1 + len(heads), STEPS) for number in range(1 + len(heads)))
-    compared = _or_reason(partial(every_replacement, model, some, heads, report, first))
-    alike = _or_reason(partial(agreement, task, report))
+    verdicts = report.summary().query("task == @task.name").set_index("task", drop=False)
+    rows = {head: of_head(verdicts, head).loc[task.name] for head in heads}
+    reads = [head for head in heads if rows[head]["representation"] == "carried"]
+    steps = [
+        named(part_of(progress, number, 3, STEPS), f"{task.name}: cards, {what}", "cells")
+        for number, what in enumerate(("ablation", "words", "paths"))
+    ]
+    made, refused = _replacements(model, some, heads, asked)
+    how: Any = {"seed": seed, "run": run}
+    measured: dict[str, Mapping[Head, pd.DataFrame] | str] = {
+        "replacements": _or_reason(
+            partial(every_replacement, model, some, heads, report, made, refused, run, steps[0])
+        ),
+        "positions": _or_reason(partial(card_patching.positions, model, heads, some, **how, progress=steps[1])),
+        "feature": _or_reason(
+            partial(card_patching.feature_there, model, heads, some, made.get("mean"), reads=reads, **how)
+        ),
+    }
     able = not report.tasks.set_index("task").loc[task.name, "base_low"] <= 0  # an unknown interval says nothing
+    few: Any = {**how, "max_units": max_units, "progress": steps[2]}
+    paths = _or_reason(partial(card_patching.direct_paths, model, heads, task, **few)) if able else NOT_ABLE
+    alike = _or_reason(partial(agreement, task, report))
     parts = {}
-    for head, step in zip(heads, steps, strict=True):
-        row = of_head(report.summary(), head).set_index("task", drop=False).loc[task.name]
+    for head in heads:
         examples = of_head(report.examples[report.examples["task"] == task.name], head)
-        one, two, three = (part_of(step, number, 3, STEPS) for number in range(3))
-        reads = row["representation"] == "carried"
-        measures: dict[str, Callable[[], pd.DataFrame]] = {
-            "positions": partial(card_patching.positions, model, head, some, seed=seed, progress=one),
-            "feature": partial(card_patching.feature_there, model, head, some, reads=reads, seed=seed),
-            "circuits": partial(card_patching.circuits, model, head, task),
-        }
-        if able:
-            few: Any = {"max_units": max_units, "seed": seed}
-            measures["feeds"] = partial(card_patching.feeds, model, head, task, **few, progress=two)
-            measures["readers"] = partial(card_patching.readers, model, head, task, **few, progress=three)
-        found: dict[str, pd.DataFrame | str] = {"halves": halves(examples, row, seed=seed)}
-        found |= {"replacements": compared if isinstance(compared, str) else compared[head], "agreement": alike}
-        found |= {"feeds": NOT_ABLE, "readers": NOT_ABLE}
-        found |= {name: _or_reason(measure) for name, measure in measures.items()}
+        found: dict[str, pd.DataFrame | str] = {"halves": halves(examples, rows[head], seed=seed), "agreement": alike}
+        found |= {name: each if isinstance(each, str) else each.get(head, NO_VALUES) for name, each in measured.items()}
+        found |= {"feeds": paths, "readers": paths} if isinstance(paths, str) else paths[head]
+        found["circuits"] = _or_reason(partial(card_patching.circuits, model, head, task))
         parts[head] = _tables(found, task.name)
     return parts
+
+
+def _replacements(
+    model: Any, task: Task, heads: Sequence[Head], asked: HeadsOptions
+) -> tuple[dict[ReplacementName, Replacement], dict[ReplacementName, str]]:
+    """Of what heads write and of their values, so that the references are run once; and why others are refused."""
+    made: dict[ReplacementName, Replacement] = {}
+    refused: dict[ReplacementName, str] = {}
+    layers = sorted({layer for layer, _ in heads})
+    sites = [Site("z", layer) for layer in layers]
+    for name in COMPARED:
+        try:
+            made[name] = make_replacement(name, model, task, sites=sites, draws=asked.draws, seed=asked.seed)
+        except InputError as error:
+            refused[name] = str(error)
+    if card_patching.has_values_by_head(model):
+        sites += [Site("v", layer) for layer in layers]
+    return made | make_means([name for name in made if name in ALIKE], model, task, sites=sites), refused
 
 
 def _or_reason(measure: Callable[[], Found]) -> Found | str:
@@ -188,9 +218,16 @@ def halves(examples: pd.DataFrame, row: pd.Series, *, seed: int) -> pd.DataFrame
 
 
 def every_replacement(
-    model: Any, task: Task, heads: Sequence[Head], report: HeadsReport, progress: Progress | None = None
+    model: Any,
+    task: Task,
+    heads: Sequence[Head],
+    report: HeadsReport,
+    made: Mapping[ReplacementName, Replacement],
+    refused: Mapping[ReplacementName, str],
+    run: Run | None = None,
+    progress: Progress | None = None,
 ) -> dict[Head, pd.DataFrame]:
-    """Of each head one row a replacement, columns ``REPLACEMENTS``.
+    """Of each head one row a replacement, columns ``REPLACEMENTS``: those that are `made`, and why others are not.
 
     ``p_adjusted`` is family-wise over these heads, ``rank`` 1 the largest drop of the model's ``n_heads``, under the
     replacements that the dossier has ablated all of them by. One that the task cannot provide has NaN and its
@@ -200,18 +237,12 @@ def every_replacement(
         InputError: Fewer than two replacements are possible.
         KeyboardInterrupt: The sweep was interrupted: some of the examples are not evidence on the task.
     """
-    asked = asked_of(report)
-    refused: dict[ReplacementName, str] = {}
-    for name in COMPARED:
-        try:
-            make_replacement(name, model, task, sites=[Site("z", 0)], draws=1, seed=asked.seed)
-        except InputError as error:
-            refused[name] = str(error)
-    possible = [name for name in COMPARED if name not in refused]
-    if len(possible) < 2:
+    if len(made) < 2:
         raise InputError(*list(refused.values())[:1])
+    asked = asked_of(report)
     how: Any = {name: getattr(asked, name) for name in ("min_effect", "alpha", "seed", "draws")}
-    compared = complete(compare_replacements(model, task, replacements=possible, heads=heads, **how, progress=progress))
+    chosen = choose_components(model, "heads", heads=heads)
+    compared = complete(measured_by(model, task, chosen, made, CompareOptions(**how), run, progress))
     effects, every = compared.summary(), report.summary().query("task == @task.name").set_index(list(CELL))
     ranks = pd.DataFrame({name: every[kind].rank(method="min") for name, kind in _ablated_by(report, task).items()})
     found: dict[Head, pd.DataFrame] = {}

@@ -26,8 +26,7 @@ import torch
 
 from interp.errors import InputError
 from interp.interventions.intervention import Cell, Intervention, heads_at
-from interp.interventions.reference_set import make_replacement
-from interp.interventions.replacement import Patch
+from interp.interventions.replacement import Patch, Replacement
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import head_name
 from interp.methods.attention_baselines import is_in_the_prompt
@@ -44,6 +43,7 @@ from interp.model.sites import Site
 from interp.options import Head
 from interp.residual.circuits import ov_circuit, qk_circuit
 from interp.residual.readout import token_texts
+from interp.runs.run import Run
 from interp.tasks.task import Task
 
 PATHS = (
@@ -60,27 +60,42 @@ FRAMES = {"positions": POSITIONS, "feeds": PATHS, "readers": PATHS, "feature": F
 """The columns of what each function measures."""
 
 
-def feeds(
-    model: Any, head: Head, task: Task, *, max_units: int, seed: int, progress: Progress | None = None
-) -> pd.DataFrame:
-    """Patch every direct path into a head: one row a path, the largest effect first, columns ``PATHS``.
+def direct_paths(
+    model: Any,
+    heads: Sequence[Head],
+    task: Task,
+    *,
+    max_units: int,
+    seed: int,
+    run: Run | None = None,
+    progress: Progress | None = None,
+) -> dict[Head, dict[str, pd.DataFrame]]:
+    """Patch every direct path into each head (``feeds``) and from it (``readers``), all in one sweep.
 
-    ``reads`` is what the receiver reads there (``q``, ``k``, ``v``), ``normalised`` 0 in the corrupted and 1 in the
-    clean run. Where several heads share keys and values, a path into them is one into those of all of these heads.
+    One row a path, the largest effect first, columns ``PATHS``. ``reads`` is what the receiver reads there: ``q``,
+    ``k``, ``v``, ``mlp`` or ``logits``; ``normalised`` is 0 in the corrupted and 1 in the clean run. Where several
+    heads share keys and values, a path into them is one into those of all of these heads.
     """
     require_ours(model, "direct paths")
-    shared = head[1] * heads_at("k_input", model) // model.cfg.n_heads
-    receivers = (f"{head_name(head)}.q", f"{head[0]}.{shared}.k", f"{head[0]}.{shared}.v")
-    paths = [path for receiver in receivers for path in paths_to(model, receiver)]
-    return _measured_paths(model, task, paths, max_units, seed, progress)
+    into, out = {}, {}
+    for layer, head in heads:
+        shared = head * heads_at("k_input", model) // model.cfg.n_heads
+        receivers = (f"{layer}.{head}.q", f"{layer}.{shared}.k", f"{layer}.{shared}.v")
+        into[layer, head] = [tuple(path) for receiver in receivers for path in paths_to(model, receiver)]
+        out[layer, head] = [tuple(path) for path in paths_from(model, head_name((layer, head)))]
+    paths = list(dict.fromkeys(path for own in (*into.values(), *out.values()) for path in own))
+    given = some_units(as_pairs(task, model, n=None, seed=seed), max_units, seed)
+    result = complete(path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress, run=run))
+    found = result.estimates().merge(result.normalised(), on=list(result.labels))
+    last = found["receiver"].str.split(".").str[-1]
+    found["reads"] = last.where(~found["receiver"].str.startswith("mlp"), "mlp")
+    found = found.set_index(pd.MultiIndex.from_frame(found[["sender", "receiver"]]))
+    return {head: {"feeds": _ordered(found, into[head]), "readers": _ordered(found, out[head])} for head in heads}
 
 
-def readers(
-    model: Any, head: Head, task: Task, *, max_units: int, seed: int, progress: Progress | None = None
-) -> pd.DataFrame:
-    """Patch every direct path from a head; as ``feeds``. ``reads`` is ``q``, ``k``, ``v``, ``mlp`` or ``logits``."""
-    require_ours(model, "direct paths")
-    return _measured_paths(model, task, paths_from(model, head_name(head)), max_units, seed, progress)
+def _ordered(found: pd.DataFrame, paths: Sequence[Sequence[str]]) -> pd.DataFrame:
+    rows = found.loc[list(map(tuple, paths))]
+    return rows.sort_values("effect", key=abs, ascending=False, kind="stable", ignore_index=True)[list(PATHS)]
 
 
 def some_units(task: Task, most: int, seed: int) -> Task:
@@ -93,74 +108,83 @@ def some_units(task: Task, most: int, seed: int) -> Task:
     return replace(task, units=tuple(task.units[number] for number in drawn[np.lexsort((place, turn))[:most]]))
 
 
-def _measured_paths(
-    model: Any, task: Task, paths: Sequence[Sequence[str]], max_units: int, seed: int, progress: Progress | None
-) -> pd.DataFrame:
-    given = some_units(as_pairs(task, model, n=None, seed=seed), max_units, seed)
-    result = complete(path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress))
-    found = result.estimates().merge(result.normalised(), on=list(result.labels))
-    last = found["receiver"].str.split(".").str[-1]
-    found["reads"] = last.where(~found["receiver"].str.startswith("mlp"), "mlp")
-    return found.sort_values("effect", key=abs, ascending=False, kind="stable", ignore_index=True)[list(PATHS)]
-
-
-def positions(model: Any, head: Head, task: Task, *, seed: int, progress: Progress | None = None) -> pd.DataFrame:
-    """Patch a head's ``z`` by what the task calls the positions: one row a name, columns ``POSITIONS``.
+def positions(
+    model: Any,
+    heads: Sequence[Head],
+    task: Task,
+    *,
+    seed: int,
+    run: Run | None = None,
+    progress: Progress | None = None,
+) -> dict[Head, pd.DataFrame]:
+    """Patch each head's ``z`` by what the task calls the positions: one row a name, columns ``POSITIONS``.
 
     The names are those of ``role_positions``, and ``all`` positions together; ``query`` is the last token where all
     queries are. ``n_changed`` of ``n_examples`` changed anything: what cannot reach the answer, or is the same in both
     runs, changes in none.
     """
     given = as_pairs(task, model, n=None, seed=seed)
-    site, runs = Site("z", head[0]), (run_examples(given, "denoise"), run_examples(given, "noise"))
-    replacement = Patch(model, (site,))
+    runs = (run_examples(given, "denoise"), run_examples(given, "noise"))
+    named = [*role_positions(*runs), ("all", None)]
+    patches = {layer: Patch(model, (Site("z", layer),)) for layer, _ in heads}
     cells = [
-        Cell({"position": name}, (Intervention(site, replacement, heads=(head[1],), positions=where),))
-        for name, where in (*role_positions(*runs), ("all", None))
+        Cell({"of": head_name(head), "position": name}, (Intervention(site, patches[head[0]], (head[1],), where),))
+        for head, site in ((each, Site("z", each[0])) for each in heads)
+        for name, where in named
     ]
-    swept = complete(Sweep(cells).run(model, given, direction="denoise", seed=seed, progress=progress))
+    swept = complete(Sweep(cells).run(model, given, direction="denoise", seed=seed, progress=progress, run=run))
     result = PatchResult(swept.examples, {**swept.provenance, "direction": "denoise"}, swept.labels)
-    found = pd.DataFrame({"position": [each.labels["position"] for each in cells]})
-    found = found.merge(result.estimates(), on="position").merge(result.normalised(), on="position")
-    changed = (result.examples["status"] == "changed").groupby(result.examples["position"])
+    found = result.estimates().merge(result.normalised(), on=["of", "position"])
+    changed = (result.examples["status"] == "changed").groupby([result.examples["of"], result.examples["position"]])
     found = found.merge(pd.DataFrame({"n_changed": changed.sum(), "n_examples": changed.size()}).reset_index())
+    found = found.set_index(["of", "position"], drop=False)
     queries = {each.query == each.critical for each in given.examples}
     found["position"] = found["position"].replace({"last": "query"} if queries == {True} else {})
-    return found[list(POSITIONS)]
+    rows = {head: [(head_name(head), name) for name, _ in named] for head in heads}
+    return {head: found.loc[own, list(POSITIONS)].reset_index(drop=True) for head, own in rows.items()}
 
 
-def feature_there(model: Any, head: Head, task: Task, *, reads: bool, seed: int) -> pd.DataFrame:
-    """The effect of taking out its values at the related word, and the feature where a probe `reads` it.
+def feature_there(
+    model: Any,
+    heads: Sequence[Head],
+    task: Task,
+    means: Replacement | None,
+    *,
+    reads: Sequence[Head],
+    seed: int,
+    run: Run | None = None,
+) -> dict[Head, pd.DataFrame]:
+    """The effect of taking out each head's values at the related word, and the feature where a probe `reads` it.
 
-    One row each, columns ``FEATURE``: ``what`` is ``values at the related word``, ``feature`` or ``random directions``.
+    One row each, columns ``FEATURE``: ``what`` is ``values at the related word`` (``means`` take their place),
+    ``feature`` or ``random directions``. A head without any is left out.
     """
-    found = [
-        complete(result).estimates()[["effect", "low", "high", "n_units", "n_clusters"]].assign(what=what)
-        for what, result in _taken_out(model, head, task, reads, seed)
-    ]
-    if not found:
-        raise InputError(
-            "values at the related word: heads of this model share theirs, or no related word stands before the query; "
-            "and no feature is read there that could be erased"
-        )
-    return pd.concat(found, ignore_index=True)[list(FEATURE)]
+    rows: dict[Head, list[pd.DataFrame]] = {}
+    for what, result in _taken_out(model, heads, task, means, reads, {"seed": seed, "run": run}):
+        found = complete(result).estimates().assign(what=what)
+        for head, own in found.groupby(["layer", "head"]):
+            rows.setdefault((int(head[0]), int(head[1])), []).append(own[list(FEATURE)])
+    return {head: pd.concat(own, ignore_index=True) for head, own in rows.items()}
 
 
-def _taken_out(model: Any, head: Head, task: Task, reads: bool, seed: int) -> Iterator[tuple[str, SweepResult]]:
+def _taken_out(
+    model: Any, heads: Sequence[Head], task: Task, means: Replacement | None, reads: Sequence[Head], how: Any
+) -> Iterator[tuple[str, SweepResult]]:
     there = replace(task, units=tuple(unit for unit in task.units if all(map(is_in_the_prompt, unit.examples))))
-    if there.units and _has_values_by_head(model):
-        site = Site("v", head[0])
-        means = make_replacement("mean", model, there, sites=[site])
-        change = Intervention(site, means, heads=(head[1],), positions=task_positions("related", there))
-        cell = Cell({"layer": head[0], "head": head[1]}, (change,))
-        yield "values at the related word", Sweep([cell]).run(model, there, seed=seed)
+    if means is not None and there.units and has_values_by_head(model):
+        where = task_positions("related", there)
+        cells = [
+            Cell({"layer": layer, "head": head}, (Intervention(Site("v", layer), means, (head,), where),))
+            for layer, head in heads
+        ]
+        yield "values at the related word", Sweep(cells).run(model, there, **how)
     if reads and task.feature is not None:
-        found = erase(model, task, task.feature, heads=[head], methods=("leace", "random"), probes=False, seed=seed)
+        found = erase(model, task, task.feature, heads=reads, methods=("leace", "random"), probes=False, **how)
         for method, name in (("leace", "feature"), ("random", "random directions")):
             yield name, SweepResult(found.examples[found.examples["method"] == method], found.provenance, found.labels)
 
 
-def _has_values_by_head(model: Any) -> bool:
+def has_values_by_head(model: Any) -> bool:
     """Whether the model shows each head's own values."""
     known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
     return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)

@@ -32,7 +32,7 @@ from interp.methods.ablation import as_head, head_name
 from interp.methods.attention_maps import attention_maps
 from interp.methods.card_parts import Parts, of_head
 from interp.methods.dossier import HeadsReport, heads
-from interp.methods.progress import named, part_of
+from interp.methods.progress import STEPS, Steps, part_of
 from interp.methods.task_arguments import carried, those_in, with_left_out
 from interp.model.devices import documented
 from interp.model.loading.bridge import require_ours
@@ -40,7 +40,6 @@ from interp.model.provenance import model_provenance
 from interp.options import CardOptions, Head, HeadsOptions
 from interp.residual.circuits import copying_score
 from interp.result import Result
-from interp.runs.executors import HERE, spread
 from interp.runs.run import Run, all_answered, answered, as_run
 from interp.tasks.catalogue import TASKS
 from interp.tasks.task import Task
@@ -177,14 +176,15 @@ def head_card(
         found = report
         if found is None:
             how = {each.name: getattr(asked, each.name) for each in fields_of(HeadsOptions) if each.name != "n"}
-            step = part_of(progress, 0, n_parts, card_parts.STEPS)
+            step = part_of(progress, 0, n_parts, STEPS)
             found = heads(model, given, HeadsOptions(**how), progress=step, run=kept)
         measured = those_in(found, given)
         card_parts.check_report(found, model, measured)
         parts = []
         for number, task in enumerate(measured, start=n_parts - len(measured)):
-            step = part_of(progress, number, n_parts, card_parts.STEPS)
-            parts.append(card_parts.gather_parts(model, task, [chosen], found, max_units, step)[chosen])
+            step = part_of(progress, number, n_parts, STEPS)
+            inner = None if kept is None else kept.inner
+            parts.append(card_parts.gather_parts(model, task, [chosen], found, max_units, inner, step)[chosen])
         return _card(model, chosen, found, max_units, measured, parts)
 
     def request() -> dict[str, Any]:
@@ -225,9 +225,9 @@ def head_cards(
         report: The dossier of this model on these tasks.
         n: Units that the report drew of tasks that are given by name, as ``interp.heads`` was asked.
         max_units: On how many units of a task direct paths are patched.
-        progress: Called with (tasks done, tasks in all).
-        run: Where the cards are kept, and found again; its executor measures several tasks at the same time. None for
-            nowhere, and this process.
+        progress: Called with (steps done, steps in all), as by ``interp.heads``.
+        run: Where sweeps and cards are kept, and found again; its executor measures several tasks at the same time.
+            None for nowhere, and this process.
 
     Returns:
         A card a head, by layer and head, whose page leads back to the report's. What a dossier does not measure is
@@ -254,8 +254,9 @@ def head_cards(
         earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
         by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
         jobs = [(model, task, own, report, max_units) for task, own in by_task if own]
-        step = named(progress, "cards", "tasks")
-        found = spread(card_parts.gather_parts, jobs, HERE if kept is None else kept.executor, step)
+        steps = Steps(kept, progress, len(jobs))
+        found = steps.made(card_parts.gather_parts, jobs)
+        steps.end()
         cards = []
         for head in _heads_of(earned):
             measured = [task for (_, task, *_), parts in zip(jobs, found, strict=True) if head in parts]

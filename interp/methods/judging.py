@@ -17,7 +17,7 @@ against anyone.
 McGrath et al. (2023), "The Hydra effect"; Wang et al. (2022), "Interpretability in the wild" (backup heads).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,16 +47,13 @@ from interp.methods.evidence import (
     look_sizes,
 )
 from interp.methods.evidence_tests import Ablations, in_one_look, tested
-from interp.methods.progress import about, complete, named, part_of
+from interp.methods.progress import Steps, complete, named
 from interp.methods.task_arguments import none_left, told
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.options import HeadsOptions
-from interp.runs.executors import HERE, Local, spread
 from interp.runs.run import Run
 from interp.tasks.task import Task
-
-_STEPS = 1000
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def judge_models(
         for number, task in enumerate(given)
     ]
     looks = [look_sizes(task, asked) for task in tasks]
-    steps = _Steps(run, progress, len(models) * (len(given) + (max(map(len, looks)) + 2) * len(tasks)))
+    steps = Steps(run, progress, len(models) * (len(given) + (max(map(len, looks)) + 2) * len(tasks)))
     found = steps.made(_begun, jobs)
     failed = {job[1].name: each for job, each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
     left = [task for task in tasks if task.name not in failed]
@@ -133,7 +130,7 @@ def _in_looks(
     begun: Sequence[Sequence[Begun]],
     chosen: Sequence[Chosen | None],
     asked: HeadsOptions,
-    steps: "_Steps",
+    steps: Steps,
 ) -> tuple[list[dict[str, dict[str, list[SweepResult]]]], list[Ablations]]:
     """By model: by task and kind of ablation what was measured at each look, and the tests as of the last one.
 
@@ -167,7 +164,7 @@ def _groups(
     by_model: Sequence[Sequence[TaskEvidence]],
     frames: Sequence[pd.DataFrame],
     asked: HeadsOptions,
-    steps: "_Steps",
+    steps: Steps,
 ) -> list[pd.DataFrame]:
     """Every model's groups: sets are ablated together, and again without those that are no members."""
     found: list[list[pd.DataFrame]] = [[] for _ in models]
@@ -191,38 +188,6 @@ def _groups(
         pd.concat(each, ignore_index=True).drop_duplicates(["task", "head"], keep="last", ignore_index=True)
         for each in found
     ]
-
-
-class _Steps:
-    """Has jobs done, here or by the workers of a run: about `n` in all, which are one progress."""
-
-    def __init__(self, run: Run | None, progress: Progress | None, n: int):
-        self._run, self._progress, self._n, self._done = run, progress, n, 0
-
-    def made(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Results in the order of the jobs."""
-        inner = None if self._run is None else self._run.inner
-        executor = HERE if self._run is None else self._run.executor
-        if not jobs:
-            return []
-        n, progress = self._n, self._progress
-        before = min(self._done, n - len(jobs))
-        self._done = before + len(jobs)
-        if isinstance(executor, Local):
-            steps = [part_of(progress, before + number, n, _STEPS) for number in range(len(jobs))]
-            return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
-
-        def told(ended: int, _: int) -> None:
-            if progress is not None:
-                about(progress, f"{ended} of {len(jobs)} tasks")
-                progress(before + ended, n)
-
-        return spread(call, [(*job, inner, None) for job in jobs], executor, told)
-
-    def end(self) -> None:
-        """Tell that all is done; sets of heads may have been fewer."""
-        if self._progress is not None:
-            self._progress(self._n * _STEPS, self._n * _STEPS)
 
 
 def _begun(

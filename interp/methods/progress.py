@@ -3,11 +3,17 @@
 What is called with (steps done, steps in all) may have a method ``about`` that takes such a text; it is called first.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from interp.interventions.sweep import Progress
 from interp.result import Result
+from interp.runs.executors import HERE, Local, spread
+from interp.runs.run import Run
+
+STEPS = 1000
+"""Of each job of ``Steps``."""
 
 
 def about(progress: Progress | None, text: str) -> None:
@@ -64,3 +70,35 @@ def complete(result: AnyResult) -> AnyResult:
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
     return result
+
+
+class Steps:
+    """Has jobs done, here or by the workers of a run: about `n` in all, which are one progress."""
+
+    def __init__(self, run: Run | None, progress: Progress | None, n: int):
+        self._run, self._progress, self._n, self._done = run, progress, n, 0
+
+    def made(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Results in the order of the jobs."""
+        inner = None if self._run is None else self._run.inner
+        executor = HERE if self._run is None else self._run.executor
+        if not jobs:
+            return []
+        n, progress = self._n, self._progress
+        before = min(self._done, n - len(jobs))
+        self._done = before + len(jobs)
+        if isinstance(executor, Local):
+            steps = [part_of(progress, before + number, n, STEPS) for number in range(len(jobs))]
+            return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
+
+        def told(ended: int, _: int) -> None:
+            if progress is not None:
+                about(progress, f"{ended} of {len(jobs)} tasks")
+                progress(before + ended, n)
+
+        return spread(call, [(*job, inner, None) for job in jobs], executor, told)
+
+    def end(self) -> None:
+        """Tell that all is done; sets of heads may have been fewer."""
+        if self._progress is not None:
+            self._progress(self._n * STEPS, self._n * STEPS)

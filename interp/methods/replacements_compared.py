@@ -11,7 +11,7 @@ Zhang & Nanda (2024), "Towards best practices of activation patching"; Chan et a
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, get_args
@@ -26,13 +26,14 @@ from interp.claims.effects import check_judged, conclusions
 from interp.claims.units import UnitTable, cluster_sums, estimates, stratum_means
 from interp.errors import InputError
 from interp.interventions.reference_set import make_means, reference_hash
-from interp.interventions.replacement import ALIKE
-from interp.interventions.sweep import Cell, Progress
-from interp.methods.ablation import as_measured, as_replacement, choose_components, measure, sites_of
+from interp.interventions.replacement import ALIKE, Replacement
+from interp.interventions.sweep import Progress
+from interp.methods.ablation import Component, as_measured, as_replacement, choose_components, measure, sites_of
 from interp.methods.task_arguments import as_predicted
 from interp.model.devices import documented
 from interp.options import CompareOptions, ReplacementName
 from interp.result import Result
+from interp.runs.run import Run
 from interp.tasks.task import Task
 
 REPLACEMENTS: tuple[ReplacementName, ...] = get_args(ReplacementName)
@@ -141,17 +142,33 @@ def compare_replacements(
     chosen = choose_components(model, asked.components, heads=asked.heads, sets=asked.sets, layers=asked.layers)
     given = as_predicted(task, model, n=asked.n, seed=asked.seed, metric=asked.metric)
     check_judged(asked.metric or given.metric)
-    cells: list[Cell] = []
     sites, measured = sites_of(chosen), as_measured(given, asked.metric)
     kinds = [name for name in names if name in ALIKE]
     means = make_means(kinds, model, measured, sites=sites, memory_budget=asked.memory_budget)
-    for name in names:
-        replacement = means.get(name) or as_replacement(name, model, given, asked, sites)
-        cells += [replace(each, labels={"replacement": name, **each.labels}).cell(replacement) for each in chosen]
-    result = measure(model, given, cells, asked, progress=progress)
+    made = {name: means.get(name) or as_replacement(name, model, given, asked, sites) for name in names}
+    return measured_by(model, given, chosen, made, asked, progress=progress)
+
+
+def measured_by(
+    model: Any,
+    task: Task,
+    components: Sequence[Component],
+    replacements: Mapping[ReplacementName, Replacement],
+    asked: CompareOptions,
+    run: Run | None = None,
+    progress: Progress | None = None,
+) -> ReplacementComparison:
+    """As ``compare_replacements``, under replacements that are made already."""
+    cells = [
+        replace(each, labels={"replacement": name, **each.labels}).cell(made)
+        for name, made in replacements.items()
+        for each in components
+    ]
+    result = measure(model, task, cells, asked, progress=progress, run=run)
     how: dict[str, Any] = {name: getattr(asked, name) for name in ("components", "min_effect", "alpha")}
-    how["reference_hash"] = reference_hash(measured)
-    return ReplacementComparison(result.examples, {**result.provenance, **how}, names, tuple(chosen[0].labels))
+    how["reference_hash"] = reference_hash(as_measured(task, asked.metric))
+    labels = tuple(components[0].labels)
+    return ReplacementComparison(result.examples, {**result.provenance, **how}, tuple(replacements), labels)
 
 
 def _checked(replacements: Any) -> tuple[ReplacementName, ...]:
