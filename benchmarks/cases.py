@@ -7,11 +7,19 @@ from typing import Literal, get_args
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 
-Case = Literal["heads", "head_pos", "resid_pos"]
+Case = Literal["heads", "head_pos", "resid_pos", "llama"]
 """``heads``: z of one head becomes 0 at all positions. ``head_pos``: z of one head at one position is taken from the
-clean run. ``resid_pos``: resid_pre of one layer at one position is taken from the clean run."""
+clean run. ``resid_pos``: resid_pre of one layer at one position is taken from the clean run. ``llama``: as ``heads``,
+of SmolLM2-135M's shape; the others are of GPT-2 small's."""
 CASES: tuple[Case, ...] = get_args(Case)
 
 
@@ -37,11 +45,14 @@ FULL = (
     Workload("resid_pos", 16, 20),
     Workload("resid_pos", 1, 20),
     Workload("resid_pos", 16, 20, shared=0.5),
+    Workload("llama", 16, 20),
+    Workload("llama", 4, 64),
 )
 QUICK = (
     Workload("heads", 1, 20),
     Workload("head_pos", 1, 6),
     Workload("resid_pos", 1, 20),
+    Workload("llama", 1, 20),
 )
 
 
@@ -92,11 +103,24 @@ def random_gpt2(seed: int = 0) -> GPT2LMHeadModel:
     return GPT2LMHeadModel(GPT2Config()).eval()
 
 
-def cells_of(workload: Workload, config: GPT2Config) -> list[Cell]:
+def random_llama(seed: int = 0) -> LlamaForCausalLM:
+    """SmolLM2-135M's shape with random weights, in evaluation mode."""
+    torch.manual_seed(seed)
+    wide = {"hidden_size": 576, "intermediate_size": 1536, "vocab_size": 49_152, "max_position_embeddings": 8192}
+    deep = {"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": True}
+    return LlamaForCausalLM(LlamaConfig(**wide, **deep, rope_theta=100_000.0)).eval()
+
+
+def module_of(case: Case) -> PreTrainedModel:
+    """The module of a case."""
+    return random_llama() if case == "llama" else random_gpt2()
+
+
+def cells_of(workload: Workload, config: PretrainedConfig) -> list[Cell]:
     """Every cell of the sweep, layer by layer."""
-    heads = range(config.n_head) if workload.case != "resid_pos" else [None]
-    positions = range(workload.tokens) if workload.case != "heads" else [None]
-    return [Cell(layer, head, pos) for layer in range(config.n_layer) for head in heads for pos in positions]
+    heads = range(config.num_attention_heads) if workload.case != "resid_pos" else [None]
+    positions = range(workload.tokens) if workload.case in ("head_pos", "resid_pos") else [None]
+    return [Cell(layer, head, pos) for layer in range(config.num_hidden_layers) for head in heads for pos in positions]
 
 
 def spread(cells: list[Cell], n: int, seed: int = 0) -> list[Cell]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from transformers import GPT2Config
+from transformers import PretrainedConfig
 
 from interp.interventions.engine.layers import linear
 
@@ -40,15 +40,19 @@ class Product:
     gflops: float
 
 
-def measure_products(config: GPT2Config, make: Make, repeats: int = 3) -> list[Product]:
+def measure_products(config: PretrainedConfig, make: Make, repeats: int = 3) -> list[Product]:
     """Every product of a layer at every packed size."""
-    d_model, d_mlp = config.n_embd, config.n_inner or 4 * config.n_embd
+    d_model = config.hidden_size
+    d_mlp = getattr(config, "intermediate_size", 4 * d_model)
+    shared = d_model // config.num_attention_heads * getattr(config, "num_key_value_heads", config.num_attention_heads)
     shapes = {
-        "W_QKV": (d_model, 3 * d_model),
+        "W_QKV": (d_model, d_model + 2 * shared),
         "W_O": (d_model, d_model),
         "W_in": (d_model, d_mlp),
         "W_out": (d_mlp, d_model),
     }
+    if config.model_type == "llama":
+        shapes["W_gate"] = shapes["W_in"]
     return [
         Product(name, rows, inner, columns, _gflops(make, rows, inner, columns, repeats))
         for name, (inner, columns) in shapes.items()

@@ -16,7 +16,7 @@ from cases import Cell, Inputs, Workload, cells_of, random_inputs, spread
 from jaxtyping import Float
 from peers import CleanRun, NNsight, Peer, clean_run
 from torch import Tensor
-from transformers import GPT2LMHeadModel
+from transformers import PreTrainedModel
 
 import interp
 
@@ -51,7 +51,7 @@ class Row:
 class Bench:
     """The models, all with the same weights."""
 
-    module: GPT2LMHeadModel
+    module: PreTrainedModel
     peers: Sequence[Peer]
     model: interp.HookedTransformer
 

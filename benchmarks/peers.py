@@ -17,7 +17,7 @@ from cases import Cell, Inputs
 from jaxtyping import Float, Int
 from tokenizers import Tokenizer, models
 from torch import Tensor
-from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class TransformerLens(Peer):
     name = "transformer_lens"
     form = "TransformerBridge.run_with_hooks, one cell a forward, no_grad"
 
-    def __init__(self, module: GPT2LMHeadModel) -> None:
+    def __init__(self, module: PreTrainedModel) -> None:
         from transformer_lens.model_bridge import TransformerBridge
 
         self.model: Any = TransformerBridge.boot_transformers(
-            "gpt2", hf_model=copy.deepcopy(module), tokenizer=placeholder_tokenizer(), device=module.device
+            "any model", hf_model=copy.deepcopy(module), tokenizer=placeholder_tokenizer(), device=module.device
         )
 
     @torch.no_grad()
@@ -82,7 +82,7 @@ class Transformers(Peer):
     name = "transformers"
     form = "forward hooks, logits_to_keep=1, one cell a forward, no_grad"
 
-    def __init__(self, module: GPT2LMHeadModel) -> None:
+    def __init__(self, module: PreTrainedModel) -> None:
         self.model = copy.deepcopy(module)
 
     @torch.no_grad()
@@ -107,7 +107,7 @@ class NNsight(Peer):
     name = "nnsight"
     form = "batched invokes in one trace, logits_to_keep=1, no_grad"
 
-    def __init__(self, module: GPT2LMHeadModel) -> None:
+    def __init__(self, module: PreTrainedModel) -> None:
         from nnsight import TransformersModel
 
         self.model: Any = TransformersModel(
@@ -128,25 +128,26 @@ class NNsight(Peer):
         return torch.stack(list(differences))
 
 
-def installed_peers(module: GPT2LMHeadModel) -> list[Peer]:
+def installed_peers(module: PreTrainedModel) -> list[Peer]:
     """TransformerLens, which is the reference, first; nnsight only where it is installed."""
     peers: list[Peer] = [TransformerLens(module), Transformers(module)]
     return [*peers, NNsight(module)] if find_spec("nnsight") else peers
 
 
 @torch.no_grad()
-def clean_run(module: GPT2LMHeadModel, tokens: Int[Tensor, "prompt pos"]) -> CleanRun:
+def clean_run(module: PreTrainedModel, tokens: Int[Tensor, "prompt pos"]) -> CleanRun:
     """The activations of `tokens`, unchanged."""
     z: list[Tensor] = []
     resid_pre: list[Tensor] = []
     handles = []
-    for block in module.transformer.h:
-        for site_module, kept in ((block.attn.c_proj, z), (block, resid_pre)):
+    for layer in range(module.config.num_hidden_layers):
+        for cell, kept in ((Cell(layer, 0), z), (Cell(layer), resid_pre)):
+            site_module = site(module, cell)
             handles.append(site_module.register_forward_pre_hook(partial(_keep, kept)))
     module(tokens, logits_to_keep=1)
     for handle in handles:
         handle.remove()
-    return CleanRun(torch.stack(z).unflatten(-1, (module.config.n_head, -1)), torch.stack(resid_pre))
+    return CleanRun(torch.stack(z).unflatten(-1, (module.config.num_attention_heads, -1)), torch.stack(resid_pre))
 
 
 def _keep(kept: list[Tensor], module: Any, arguments: tuple[Tensor, ...]) -> None:
@@ -155,8 +156,11 @@ def _keep(kept: list[Tensor], module: Any, arguments: tuple[Tensor, ...]) -> Non
 
 def site(model: Any, cell: Cell) -> Any:
     """The module of ``transformers`` whose input the cell changes."""
-    block = model.transformer.h[cell.layer]
-    return block if cell.head is None else block.attn.c_proj
+    if hasattr(model, "transformer"):
+        block = model.transformer.h[cell.layer]
+        return block if cell.head is None else block.attn.c_proj
+    block = model.model.layers[cell.layer]
+    return block if cell.head is None else block.self_attn.o_proj
 
 
 def write(activation: Float[Tensor, "prompt pos d_model"], cell: Cell, clean: CleanRun) -> None:

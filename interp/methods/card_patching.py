@@ -2,7 +2,8 @@
 
 1. **Paths**: every component before the head into its queries, keys and values (``feeds``), and the head into every
    later head, MLP and the logits (``readers``). Each is denoised by itself with MLPs frozen, so that a path is one
-   edge; effects of single edges need not add up. On few units: there are up to three times as many paths as heads.
+   edge; effects of single edges need not add up. On few units: there are up to three times as many paths as heads. Of
+   many paths those are patched whose gradient estimates are the largest.
 2. **Positions**: the head's clean ``z`` put into the corrupted run at one kind of word after the other.
 3. **Feature**: its values at the related word replaced by their mean over all positions of the reference examples
    (not testable where heads share their values); and, where a probe reads the task's feature, LEACE beside erasing as
@@ -16,7 +17,7 @@ factual associations", who block the attention instead: then what is left of it 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,7 @@ from interp.methods.erasure.erase import erase
 from interp.methods.erasure.readings import task_positions
 from interp.methods.grid import role_positions, run_examples
 from interp.methods.patching import PatchResult
-from interp.methods.path_patching import path_patch
+from interp.methods.path_patching import path_estimates, path_patch
 from interp.methods.paths import paths_from, paths_to
 from interp.methods.progress import complete
 from interp.methods.task_arguments import as_pairs
@@ -48,7 +49,7 @@ from interp.tasks.task import Task
 
 PATHS = (
     *("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
-    *("n_units", "n_clusters"),
+    *("n_units", "n_clusters", "n_paths"),
 )
 POSITIONS = (
     *("position", "normalised", "normalised_low", "normalised_high", "effect", "low", "high"),
@@ -58,6 +59,9 @@ FEATURE = ("what", "effect", "low", "high", "n_units", "n_clusters")
 CIRCUITS = ("word", "role", "n_examples", "circuit", "place", "token", "text", "score")
 FRAMES = {"positions": POSITIONS, "feeds": PATHS, "readers": PATHS, "feature": FEATURE, "circuits": CIRCUITS}
 """The columns of what each function measures."""
+MANY_PATHS, MOST_PATHS = 40, 16
+"""Of more direct paths into a head, or from it, than the one, as many as the other are patched."""
+_Path = tuple[str, ...]
 
 
 def direct_paths(
@@ -74,28 +78,48 @@ def direct_paths(
 
     One row a path, the largest effect first, columns ``PATHS``. ``reads`` is what the receiver reads there: ``q``,
     ``k``, ``v``, ``mlp`` or ``logits``; ``normalised`` is 0 in the corrupted and 1 in the clean run. Where several
-    heads share keys and values, a path into them is one into those of all of these heads.
+    heads share keys and values, a path into them is one into those of all of these heads. ``n_paths`` is how many there
+    are; of more than ``MANY_PATHS`` the ``MOST_PATHS`` with the largest gradient estimates are patched.
     """
     require_ours(model, "direct paths")
-    into, out = {}, {}
-    for layer, head in heads:
-        shared = head * heads_at("k_input", model) // model.cfg.n_heads
-        receivers = (f"{layer}.{head}.q", f"{layer}.{shared}.k", f"{layer}.{shared}.v")
-        into[layer, head] = [tuple(path) for receiver in receivers for path in paths_to(model, receiver)]
-        out[layer, head] = [tuple(path) for path in paths_from(model, head_name((layer, head)))]
+    into: dict[Head, Sequence[_Path]] = {}
+    out: dict[Head, Sequence[_Path]] = {}
+    for head in heads:
+        shared = f"{head[0]}.{head[1] * heads_at('k_input', model) // model.cfg.n_heads}"
+        receivers = (f"{head_name(head)}.q", f"{shared}.k", f"{shared}.v")
+        into[head] = [tuple(path) for receiver in receivers for path in paths_to(model, receiver)]
+        out[head] = [tuple(path) for path in paths_from(model, head_name(head))]
     paths = list(dict.fromkeys(path for own in (*into.values(), *out.values()) for path in own))
     given = some_units(as_pairs(task, model, n=None, seed=seed), max_units, seed)
+    counts = {head: {"feeds": len(into[head]), "readers": len(out[head])} for head in heads}
+    if any(n > MANY_PATHS for each in counts.values() for n in each.values()):
+        size = dict(zip(paths, np.abs(path_estimates(model, given, paths)), strict=True))
+        for own in (into, out):
+            own |= {head: _largest(every, size) for head, every in own.items()}
+        paths = list(dict.fromkeys(path for own in (*into.values(), *out.values()) for path in own))
     result = complete(path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress, run=run))
     found = result.estimates().merge(result.normalised(), on=list(result.labels))
     last = found["receiver"].str.split(".").str[-1]
     found["reads"] = last.where(~found["receiver"].str.startswith("mlp"), "mlp")
     found = found.set_index(pd.MultiIndex.from_frame(found[["sender", "receiver"]]))
-    return {head: {"feeds": _ordered(found, into[head]), "readers": _ordered(found, out[head])} for head in heads}
+    tables = {}
+    for head in heads:
+        ordered = {"feeds": _ordered(found, into[head]), "readers": _ordered(found, out[head])}
+        tables[head] = {name: rows.assign(n_paths=counts[head][name])[list(PATHS)] for name, rows in ordered.items()}
+    return tables
 
 
-def _ordered(found: pd.DataFrame, paths: Sequence[Sequence[str]]) -> pd.DataFrame:
-    rows = found.loc[list(map(tuple, paths))]
-    return rows.sort_values("effect", key=abs, ascending=False, kind="stable", ignore_index=True)[list(PATHS)]
+def _largest(paths: Sequence[_Path], size: Mapping[_Path, float]) -> Sequence[_Path]:
+    """The paths with the largest estimates, in the order that they have; all, where they are few."""
+    if len(paths) <= MANY_PATHS:
+        return paths
+    kept = set(sorted(paths, key=lambda path: -size[path])[:MOST_PATHS])
+    return [path for path in paths if path in kept]
+
+
+def _ordered(found: pd.DataFrame, paths: Sequence[_Path]) -> pd.DataFrame:
+    rows = found.loc[list(paths)]
+    return rows.sort_values("effect", key=abs, ascending=False, kind="stable", ignore_index=True)
 
 
 def some_units(task: Task, most: int, seed: int) -> Task:

@@ -21,15 +21,18 @@ from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from interp.arguments import as_list, require_different
 from interp.errors import InputError
+from interp.interventions.hooked_runs import EMBEDDED, differentiable_runs
 from interp.interventions.intervention import Intervention
+from interp.interventions.metrics import name_of
 from interp.interventions.replacement import Replacement
-from interp.interventions.rows import Batch, read_source
+from interp.interventions.rows import Batch, read_source, task_rows
 from interp.interventions.sweep import Cell, Progress
 from interp.methods.ablation import measure
 from interp.methods.patching import PatchResult
@@ -270,3 +273,27 @@ def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
         return {"sender": " + ".join(dict.fromkeys(path[0].name for path in paths)), "via": "", "receiver": "all"}
     (path,) = paths
     return {"sender": path[0].name, "via": " > ".join(node.name for node in path[1:-1]), "receiver": path[-1].name}
+
+
+def path_estimates(
+    model: HookedTransformer, task: Task, paths: Sequence[Sequence[str]], memory_budget: int | None = None
+) -> Float[np.ndarray, " path"]:
+    """Gradient estimates of denoising along each path by itself, with MLPs frozen: means over the task's examples.
+
+    An estimate is what arrives at the receiver times the metric's gradient there (``attribution.py``): a ranking of
+    where to look.
+    """
+    parsed = [parse_path(path, model) for path in paths]
+    runs, sites = Runs(model, parsed, "frozen"), [path[-1].site for path in parsed]
+    arriving = [Arriving((path,), runs) for path in parsed]
+    rows = task_rows(name_of(task.metric), task.units, "denoise")
+    total, points = np.zeros(len(paths)), [EMBEDDED, *(site.hook_name for site in sites)]
+    for batch, run in differentiable_runs(model, rows, task.metric, points, memory_budget):
+        _, steep = run.gradients()
+        signs = torch.tensor([row.sign for row in batch.rows], device=batch.tokens.device)
+        for number, (path, site, each) in enumerate(zip(parsed, sites, arriving, strict=True)):
+            slope, head = steep[site.hook_name], path[-1].head
+            slope = slope if head is None else slope[:, :, [head]]
+            products = (slope * each.values(site, batch, 0)).flatten(1).sum(1)
+            total[number] += float((products * signs).sum())
+    return total / len(task.examples)

@@ -20,7 +20,17 @@ from interp.report.heatmap import Cell, Heatmap, Palette, paint, reach
 from interp.report.page_texts import texts
 from interp.report.words import UNITS, change, counted, decimal, estimate, listed, size
 
-_PATHS = ("sender", "receiver", "reads", "normalised", "normalised_low", "normalised_high", "effect", "n_units")
+_PATHS = (
+    "sender",
+    "receiver",
+    "reads",
+    "normalised",
+    "normalised_low",
+    "normalised_high",
+    "effect",
+    "n_units",
+    "n_paths",
+)
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "shares": ("metric", "base", "effect", "share", "share_low", "share_high", "minimum"),
     "halves": ("evidence", "half", "estimate", "low", "high", "minimum", "passes"),
@@ -302,8 +312,11 @@ def _paths(paths: pd.DataFrame, which: str) -> list[str]:
     shown = known.head(1) if large.empty else large.head(_MOST)
     parts = listed([f"{_end(row, which)} {_share(row)}" for _, row in shown.iterrows()])
     more = f", and {len(large) - _MOST} more" if len(large) > _MOST else ""
-    about = {"paths": counted(len(known), "direct path"), "which": which, "n_units": int(known["n_units"].max())}
-    return [_say("no path" if large.empty else "paths", **about, least=LEAST, parts=parts + more)]
+    n, n_units = int(known["n_paths"].max()), int(known["n_units"].max())
+    about = {"paths": counted(n, "direct path"), "which": which, "n_units": n_units}
+    said = _say("no path" if large.empty else "paths", **about, least=LEAST, parts=parts + more)
+    screened = len(paths) < n
+    return [said, _say("screened paths", n=len(paths), which=which)] if screened else [said]
 
 
 def _end(row: pd.Series, which: str) -> str:

@@ -14,6 +14,7 @@ from tiny_models import random_model
 import interp
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
+from interp.methods import card_patching
 from interp.methods.card_parts import MOST_COMPARED, halves, shares
 from interp.methods.card_patching import direct_paths, positions, some_units
 from interp.methods.dossier import heads
@@ -159,6 +160,16 @@ def test_it_reads_the_noun_by_its_values_and_is_read_by_the_logits(card):
     assert (reader["receiver"], reader["reads"]) == ("logits", "logits")
     assert reader["normalised"] == pytest.approx(1)
     assert reader["n_units"] == 40
+
+
+def test_of_many_paths_those_with_the_largest_estimates_are_patched(card, task, monkeypatch):
+    assert set(card.feeds["n_paths"]) == {3}
+    monkeypatch.setattr(card_patching, "MANY_PATHS", 2)
+    monkeypatch.setattr(card_patching, "MOST_PATHS", 1)
+    found = direct_paths(noun_model(), [(0, 0)], task, max_units=40, seed=0)[0, 0]
+    kept = card.feeds.query("receiver == '0.0.v'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(found["feeds"], kept.drop(columns="task"))
+    assert len(found["readers"]) == found["readers"]["n_paths"].item() == 1
 
 
 def test_its_circuits_are_the_weights(card):

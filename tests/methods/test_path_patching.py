@@ -8,7 +8,7 @@ from tiny_models import random_model
 from interp.errors import InputError
 from interp.interventions.rows import batches, task_rows
 from interp.methods.patching import patch
-from interp.methods.path_patching import path_patch
+from interp.methods.path_patching import path_estimates, path_patch
 from interp.methods.paths import parse_path, paths_from, paths_to
 
 
@@ -45,6 +45,19 @@ def test_one_path_alone_is_not_the_patch(model, task):
     along = path_patch(model, task, [["0.1", "logits"]]).examples
     whole = patch(model, task, site="z", by=("layer", "head"), layers=[0]).examples.query("head == 1")
     assert not np.allclose(along["value"], whole["value"], rtol=1e-3)
+
+
+def test_estimates_are_the_effects_of_small_changes(task):
+    """Senders that write next to nothing: of what they change, the metric is a linear function."""
+    model = random_model(n_layers=3, n_kv_heads=1)
+    with torch.no_grad():
+        for layer, head in ((0, 1), (1, 2)):
+            model.blocks[layer].attn.W_O[head] *= 1e-6
+    paths = [["0.1", each] for each in ("2.0.q", "1.0.k", "2.0.v", "mlp.1", "logits")] + [["1.2", "logits"]]
+    exact = path_patch(model, task, paths, mlps="frozen").examples
+    effects = exact.groupby(["sender", "receiver"], sort=False)["effect"].mean().to_numpy()
+    assert (np.abs(effects) > 1e-10).all()
+    np.testing.assert_allclose(path_estimates(model, task, paths), effects, rtol=1e-4)
 
 
 def by_hooks(model, task, path, layer_site, change_of):

@@ -1,0 +1,268 @@
+"""What would whole runs take here? Seconds and memory of ``ablate``, ``patch``, ``probe`` and ``heads``, by stage.
+
+1. Two layers of the model's shape, with random weights, run some of the task's own prompts, plainly and in a sweep:
+   that is what this machine does in a second, measured now. The probes of one head are fitted likewise, to random
+   numbers.
+2. Operations follow from the config, the prompts and the reference examples, as in ``plan.py``. Prompts that begin
+   alike share that beginning where means take a head's place.
+3. What only the run itself shows is assumed: a share ``STAYING`` of the heads is still open after the first look, and a
+   share ``FOUND`` looks and matters on a task, so that it has a card and is ablated together with the others.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from interp.interventions.engine.plan import DEFAULT_BUDGET, activations_of
+from interp.interventions.intervention import Cell, Intervention
+from interp.interventions.reference_set import reference_rows
+from interp.interventions.replacement import Zero
+from interp.interventions.rows import Row, task_rows
+from interp.interventions.sweep import Sweep
+from interp.methods.card_parts import MOST_COMPARED
+from interp.methods.evidence import can_be_probed, look_sizes
+from interp.methods.plan import head_sweep_flops
+from interp.methods.probes.data import labelled
+from interp.methods.probes.scores import Measuring
+from interp.methods.replacements_compared import REPLACEMENTS
+from interp.model import presets
+from interp.model.config import TransformerConfig
+from interp.model.devices import resolve_dtype
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+from interp.options import CardOptions, HeadsOptions, ProbeOptions
+from interp.tasks.passages import passage_index, task_passages
+from interp.tasks.task import Task
+
+STAYING, FOUND = 0.25, 0.08
+WORDS = 5
+"""Kinds of positions at which a card patches."""
+LOADED = 2.5 * 10**8
+"""Bytes of weights that are read and hashed in a second."""
+PAGE_SECONDS, CARD_SECONDS = 5.0, 1.0
+LIBRARIES, HEADS_BYTES = 0.6 * 10**9, 0.3 * 10**9
+"""Of the interpreter and its libraries; and of probes, tables and pictures."""
+TRIED = 10**11
+"""Operations of the sweep that is timed, about."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Operations a second, of plain passes and of sweeps."""
+
+    plain: float
+    sweep: float
+
+
+@dataclass(frozen=True)
+class _Prompts:
+    """How many prompts there are, of how many tokens on the average."""
+
+    n: int
+    n_tokens: int
+    shared: float = 1.0  # the share of the tokens that is left where beginnings are computed once
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> "_Prompts":
+        texts = [row.tokens for row in rows]
+        n = sum(map(len, texts))
+        beginnings = {text[:end] for text in texts for end in range(1, len(text))}
+        return cls(len(texts), max(1, round(n / max(1, len(texts)))), (len(beginnings) + len(texts)) / max(1, n))
+
+    def plain(self, config: TransformerConfig) -> float:
+        """Operations of one pass through all layers."""
+        return self.n * config.n_layers * presets.block_flops(config, self.n_tokens, self.n_tokens)
+
+    def sweep(self, config: TransformerConfig) -> float:
+        """Operations of ablating every head once."""
+        return float(head_sweep_flops(config, 1, self.n_tokens)) * self.n
+
+
+def pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> Pace:
+    """What this machine does in a second: measured now, on two layers of the model and prompts of the task.
+
+    Args:
+        config: The model's.
+        task: Whose prompts are run.
+        dtype: Of weights and activations.
+
+    Returns:
+        Operations a second, as whole runs reach them.
+    """
+    local = None if config.local_layers is None else tuple(each for each in config.local_layers if each < 2)
+    small = replace(config, n_layers=2, local_layers=local or None)
+    model = HookedTransformer(small).to(resolve_dtype(dtype)).eval()
+    rows = reference_rows(task)
+    each = _Prompts.of(rows).sweep(small) / len(rows)
+    most = int(np.clip(TRIED / each, 16, min(512, len(rows))))
+    cells = [
+        Cell({"layer": layer, "head": head}, (Intervention(Site("z", layer), Zero(), heads=(head,)),))
+        for layer in range(2)
+        for head in range(config.n_heads)
+    ]
+    # What every sweep begins with, such as the hash of the weights, is in both.
+    (few, begun), (many, ended) = (_swept(model, task, cells, n) for n in (most // 8, most))
+    prompts = _Prompts.of(rows[:most])
+    plain = min(_seconds(lambda: _run_plainly(model, rows[:most])) for _ in range(2))
+    own = plain * (many.n - few.n) / prompts.n
+    operations = many.shared * many.sweep(small) - few.shared * few.sweep(small)
+    return Pace(prompts.plain(small) / plain, operations / max(0.1 * ended, ended - begun - own))
+
+
+def _swept(model: HookedTransformer, task: Task, cells: Sequence[Cell], n_rows: int) -> tuple[_Prompts, float]:
+    """Prompts of a sweep of references, and its seconds, after one that warms up."""
+    units = list(itertools.chain.from_iterable(task.references))[: max(1, n_rows // 2)]
+    some = replace(task, units=tuple(replace(each, fold=0) for each in units))
+    seconds = min(_seconds(lambda: Sweep(cells).run(model, some)) for _ in range(2))
+    return _Prompts.of(task_rows(some.metric, some.units)), seconds
+
+
+def _run_plainly(model: HookedTransformer, rows: Sequence[Row]) -> None:
+    for _ in activations_of(model, rows, [Site("z", layer) for layer in range(2)], None):
+        pass
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def probe_seconds(config: TransformerConfig, task: Task, options: ProbeOptions) -> float:
+    """Seconds of all probes of one head and of its controls, fitted now to random numbers.
+
+    Args:
+        config: The model's.
+        task: Whose feature is probed for.
+        options: As of ``interp.probe``.
+
+    Returns:
+        Seconds.
+    """
+    marked = labelled(passage_index(list(task_passages(task, options.at))), str(task.feature))
+    generator = torch.Generator().manual_seed(0)
+    shape = (1, len(marked.words), config.d_head)
+    x, twin = (torch.randn(shape, generator=generator) for _ in range(2))
+    started = time.perf_counter()
+    for _ in Measuring(marked, options, torch.device("cpu")).cells(x, twin):
+        pass
+    return time.perf_counter() - started
+
+
+Stages = dict[str, float]
+
+
+def whole_runs(
+    config: TransformerConfig,
+    tasks: Sequence[Task],
+    *,
+    started: float = 0.0,
+    dtype: str = "float32",
+    processes: int = 1,
+    options: HeadsOptions | None = None,
+) -> pd.DataFrame:
+    """What whole runs on some tasks would take on this machine's CPU.
+
+    Args:
+        config: The model.
+        tasks: As drawn; ``heads`` is one run on all of them, the others are one run on each.
+        started: Seconds that it took to begin and to draw the tasks, which every run does.
+        dtype: Of weights and activations.
+        processes: Among which ``heads`` divides the tasks.
+        options: What ``heads`` is asked; None for what it is asked by default.
+
+    Returns:
+        One row a run, task and stage: ``run``, ``task``, ``stage``, ``seconds`` (with so many processes), and
+        ``gigabytes``, the most that each process of the whole run holds.
+
+    Examples:
+        >>> from interp.methods.whole_runs import whole_runs
+        >>> model = interp.load_model()
+        >>> task = interp.load_task("agreement", tokenizer=model.tokenizer, n=40)
+        >>> whole_runs(model.config, [task])["run"].unique().tolist()
+        ['ablate', 'patch', 'probe', 'heads']
+    """
+    asked, rows = options or HeadsOptions(), []
+    weights = presets.weight_bytes(config, resolve_dtype(dtype))
+    begin = {"begin": started + weights / LOADED}
+    at_once = len(tasks) / -(-len(tasks) // min(processes, len(tasks)))
+    for task in tasks:
+        own, speed = _Prompts.of(task_rows(task.metric, task.units)), pace(config, task, dtype)
+        references = _Prompts.of(reference_rows(task))
+        needed = config.n_layers * references.n * references.n_tokens * config.n_heads * config.d_head * 4
+        swept = min(needed, DEFAULT_BUDGET["cpu"])
+        runs = {
+            "ablate": (_ablate(config, own, references, speed), swept),
+            "patch": (_patch(config, own, speed), 0),
+            "probe": (_probe(config, task, own, speed, ProbeOptions()), 0),
+            "heads": (_heads(config, task, own, references, speed, asked), swept + HEADS_BYTES),
+        }
+        for run, (stages, held) in runs.items():
+            memory = LIBRARIES + max(2 * weights, weights + held)
+            if run == "heads":
+                stages = {name: seconds / at_once for name, seconds in stages.items()}
+            elif stages:
+                stages = {**begin, **stages}
+            rows += [(run, task.name, name, seconds, memory / 1e9) for name, seconds in stages.items()]
+    rows += [("heads", "", name, seconds, np.nan) for name, seconds in {**begin, "page": PAGE_SECONDS}.items()]
+    found = pd.DataFrame(rows, columns=["run", "task", "stage", "seconds", "gigabytes"])
+    found["gigabytes"] = found.groupby("run")["gigabytes"].transform("max")
+    order = found["run"].map(["ablate", "patch", "probe", "heads"].index)
+    return found.iloc[order.argsort(kind="stable")].reset_index(drop=True)
+
+
+def _ablate(config: TransformerConfig, own: _Prompts, references: _Prompts, speed: Pace) -> Stages:
+    passes = references.plain(config) + own.plain(config)
+    return {"references": passes / speed.plain, "sweep": own.shared * own.sweep(config) / speed.sweep}
+
+
+def _patch(config: TransformerConfig, own: _Prompts, speed: Pace) -> Stages:
+    return {"runs": 2 * own.plain(config) / speed.plain, "sweep": own.sweep(config) / speed.sweep}
+
+
+def _probe(config: TransformerConfig, task: Task, own: _Prompts, speed: Pace, options: ProbeOptions) -> Stages:
+    if task.feature is None or not can_be_probed(task, task.feature):
+        return {}
+    n_heads = config.n_layers * config.n_heads
+    fits = n_heads * probe_seconds(config, task, options)
+    return {"activations": 2 * own.plain(config) / speed.plain, "probes": fits}
+
+
+def _heads(
+    config: TransformerConfig, task: Task, own: _Prompts, references: _Prompts, speed: Pace, asked: HeadsOptions
+) -> Stages:
+    n_heads = config.n_layers * config.n_heads
+    found = max(1, round(FOUND * n_heads))
+    passes, base, sweep = references.plain(config), own.plain(config), own.sweep(config)
+    first = look_sizes(task, asked)[0] / len(task.units)
+    both = sweep * (1 + own.shared) / speed.sweep
+    stages = {
+        "attention": (passes + 2 * base) / speed.plain,
+        "first look": (passes + 2 * first * base) / speed.plain + first * both,
+        "later looks": (1 - first) * (2 * base / speed.plain + STAYING * both),
+        "exchange": 3 * base / speed.plain + found / n_heads * sweep / speed.sweep,
+    }
+    if asked.probes:
+        fewer = ProbeOptions(description_lengths=False, permuted_labels=False)
+        stages |= _probe(config, task, own, speed, fewer)
+    if asked.max_group:
+        cells = 2 + 2 * min(found, asked.max_group)
+        stages["sets"] = 2 * base / speed.plain + cells / n_heads * sweep / speed.sweep
+    some, few = min(1.0, MOST_COMPARED / len(task.units)), min(1.0, CardOptions.max_units / len(task.units))
+    patched = found * (len(REPLACEMENTS) + WORDS) * some + found * _n_paths(config) * few
+    read = 2 * passes + (4 * some + 2 * few) * base
+    stages["cards"] = read / speed.plain + patched / n_heads * sweep / speed.sweep + found * CARD_SECONDS
+    return stages
+
+
+def _n_paths(config: TransformerConfig) -> float:
+    """Direct paths into and from a head in the middle."""
+    before = (config.n_layers - 1) / 2
+    mlp = config.d_mlp > 0
+    into = 3 * (1 + before * (config.n_heads + mlp))
+    return into + before * (config.n_heads + 2 * config.kv_heads + mlp) + mlp + 1
