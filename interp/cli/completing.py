@@ -55,7 +55,9 @@ TASKS = one_of(
     *("agreement", "coreference", "reflexive", "ioi", "induction"),
     *("relative_clause", "gendered_pronoun", "successor", "capitals", "greater_than", "retrieval"),
 )
-PRESETS = one_of("gpt", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b", "llama-2-7b", "llama-2-70b")
+PRESETS = one_of(
+    "gpt", "gpt2", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl", "gpt3-175b", "llama-2-7b", "llama-2-70b"
+)
 HARDWARE = one_of("cpu", "a100", "h100", "h200")
 DEVICES = one_of("cpu", "cuda", "auto")
 DTYPES = one_of("float32", "bfloat16", "float16", "float64")

@@ -1,6 +1,7 @@
 """``interp model``: what a model is, what it would need, and a checkpoint of another library as a folder of our own."""
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,10 @@ from interp.cli.running import Work, seconds_since
 from interp.errors import InputError, LoadError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from interp.model.config import TransformerConfig
+    from interp.tasks.task import Task
 
 _BYTES = {"weights": "weights", "cache": "keys and values (generation)", "sweep": "kept at once by the head sweep"}
 _RUNS = {"forward": "one forward pass", "sweep": "every head ablated once"}
@@ -139,7 +143,8 @@ class Planned(Drawn):
     Attributes:
         model: In place of a preset: a folder or checkpoint file, a hub name, also one that a preset has, or an embedded
             model. Its weights are not read.
-        task: A task of `interp tasks` for the head sweep; give --model, too.
+        task: A task of `interp tasks`, for whole runs on it, and for the head sweep; repeat it for several. A preset has
+            no tokenizer: its prompts are those of the embedded model's.
         hardware: What to plan for: cpu (measured now), a100, h100 or h200.
         devices: How many devices share the layers; they add memory, not speed. interp itself computes on one.
         prompts: Prompts of the head sweep; None for 16, or --task's.
@@ -147,7 +152,7 @@ class Planned(Drawn):
     """
 
     model: str | None = None
-    task: str | None = None
+    task: list[str] | None = None
     hardware: str = "cpu"
     devices: int = 1
     prompts: int | None = None
@@ -156,7 +161,7 @@ class Planned(Drawn):
 
 def plan(
     of: Planned,
-    work: Annotated[Work, Fields(only=("dtype", "threads", "as_json"))],
+    work: Annotated[Work, Fields(only=("dtype", "threads", "processes", "as_json"))],
     called: Annotated[
         str | None,
         typer.Argument(
@@ -168,20 +173,25 @@ def plan(
         ),
     ] = None,
 ) -> None:
-    """What would a model need? Estimates memory, operations and time of weights, cache and a full head ablation."""
+    """What would a model need? Estimates memory and time of its weights and sweeps and, with --task, of whole runs."""
     from interp.cli.terminal import print_json
     from interp.methods.plan import hardware_called
     from interp.methods.plan import plan as planned
 
     preset, model = _preset_or_model(called, of.model)
     config, tokenizer, published = _described(preset, model)
-    n_prompts, n_tokens = _prompts(of, config, tokenizer)
+    tasks = _tasks(of, config, tokenizer, model)
+    started = time.process_time()
+    n_prompts, n_tokens = _prompts(of, tasks)
     how: Any = {"dtype": work.dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
     found = planned(config, hardware_called(of.hardware, work.threads), devices=of.devices, **how)
+    runs = _runs(config, tasks, work, started) if tasks and of.hardware == "cpu" else None
     if work.as_json:
         facts = ("parameters", "bytes", "flops", "seconds", "hardware", "devices")
         named = {"preset": preset} if model is None else {"model": model}
-        print_json(named | {"prompts": n_prompts, "tokens": n_tokens} | {name: getattr(found, name) for name in facts})
+        told = {} if runs is None else {"runs": runs.to_dict("records")}
+        facts_of = {name: getattr(found, name) for name in facts}
+        print_json(named | {"prompts": n_prompts, "tokens": n_tokens} | facts_of | told)
         return
     say(f"{model or preset}: {found.parameters:,} parameters{published}")
     if of.devices > 1:
@@ -191,6 +201,8 @@ def plan(
         say(f"{_BYTES[name]:>36}: {value / 1e9:,.2f} GB")
     for name, value in found.flops.items():
         say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
+    if runs is not None:
+        _say_runs(runs, work.processes)
 
     if model is not None:
         from interp.tasks.catalogue import carries_any
@@ -200,8 +212,30 @@ def plan(
         able = str(preset).startswith("gpt2")
     again = ["--dtype", work.dtype, *(["--n", str(of.n)] if of.n is not None else [])]
     again += of.typed
-    hint = after_plan(preset, model, of.task, asked=again) if able else after_looking(model, model is None)
+    first = of.task[0] if of.task else None
+    hint = after_plan(preset, model, first, asked=again) if able else after_looking(model, model is None)
     say_next(hint)
+
+
+def _runs(config: "TransformerConfig", tasks: "list[Task]", work: Work, started: float) -> "pd.DataFrame":
+    """Whole runs on this machine's CPU."""
+    import torch
+
+    from interp.methods.whole_runs import whole_runs
+
+    torch.set_num_threads(work.threads)
+    return whole_runs(config, tasks, started=started, dtype=work.dtype, processes=work.processes)
+
+
+def _say_runs(runs: "pd.DataFrame", processes: int) -> None:
+    """A line a run: its time, the most memory that it takes, and its stages."""
+    say("whole runs, by the speed of a few layers of this shape, measured now; what heads find is assumed:")
+    both = runs.assign(of=runs["task"].where(runs["run"] != "heads", ""))
+    for (run, task), rows in both.groupby(["run", "of"], sort=False):
+        stages = rows.groupby("stage", sort=False)["seconds"].sum()
+        told = ", ".join(f"{name} {_time(seconds)}" for name, seconds in stages.items())
+        memory = f"{rows['gigabytes'].iloc[0]:.1f} GB" + (f" x {processes}" if run == "heads" and processes > 1 else "")
+        say(f"{f'interp {run}' + (f', {task}' if task else ''):>36}: {_time(stages.sum())}, {memory} ({told})")
 
 
 def _preset_or_model(name: str | None, model: str | None) -> tuple[str | None, str | None]:
@@ -212,8 +246,11 @@ def _preset_or_model(name: str | None, model: str | None) -> tuple[str | None, s
             "type interp model plan gpt2-xl, or interp model plan --model my-gpt2"
         )
     from interp.model.loading.load import named_folder
-    from interp.model.presets import PRESETS
+    from interp.model.presets import ALIASES, PRESETS
 
+    if model in ALIASES and named_folder(model) is None:  # the hub has none of that name
+        name, model = model, None
+    name = ALIASES.get(str(name), name)
     if name is None or name in PRESETS:
         return name, model
     here = named_folder(name) is not None or "/" in name or os.path.exists(name)
@@ -232,24 +269,34 @@ def _described(preset: str | None, model: str | None) -> "tuple[TransformerConfi
     return found.config, None, f" (published: {found.published:,})"
 
 
-def _prompts(of: Planned, config: Any, tokenizer: Any) -> tuple[int, int]:
-    """How many prompts there are, and how many tokens the longest has."""
+def _tasks(of: Planned, config: "TransformerConfig", tokenizer: Any, model: str | None) -> "list[Task]":
+    """The tasks, with the model's tokenizer; with the embedded model's, where a preset has none."""
     if of.task is None:
         for option in ["--n"] * (of.n is not None) + of.typed:
             raise InputError(f"{option}: expected --task beside it, whose units it is of; add that, or give --prompts")
-        return of.prompts or 16, of.tokens or 20
+        return []
     if of.prompts is not None or of.tokens is not None:
         raise InputError("--task: expected no --prompts or --tokens beside it, since it has its own; leave these out")
-    if tokenizer is None:
+    if tokenizer is None and model is not None:
         raise InputError(
-            f"--task {of.task}: expected --model with a tokenizer beside its config.json, which encodes the task, got "
-            "none; give --prompts and --tokens in place of --task"
+            f"--task {of.task[0]}: expected --model with a tokenizer beside its config.json, which encodes the task, "
+            "got none; give --prompts and --tokens in place of --task"
         )
     from interp.tasks.catalogue import load_task
 
-    how: Any = {"n": of.n, **of.how}
-    given = load_task(of.task, **how, tokenizer=tokenizer, n_ctx=config.n_ctx)
-    rows = [(each, end) for each in given.examples for end, _ in each.continuations(given.metric)]
+    if tokenizer is None:
+        from interp.model.loading import configuration_and_tokenizer
+
+        tokenizer = configuration_and_tokenizer("default")[1]
+    how: Any = {"n": of.n, **of.how, "tokenizer": tokenizer, "n_ctx": config.n_ctx}
+    return [load_task(name, **how) for name in dict.fromkeys(of.task)]
+
+
+def _prompts(of: Planned, tasks: "list[Task]") -> tuple[int, int]:
+    """How many prompts there are, and how many tokens the longest has."""
+    if not tasks:
+        return of.prompts or 16, of.tokens or 20
+    rows = [(each, end) for task in tasks for each in task.examples for end, _ in each.continuations(task.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
 
 

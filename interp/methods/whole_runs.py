@@ -1,6 +1,6 @@
 """What would whole runs take here? Seconds and memory of ``ablate``, ``patch``, ``probe`` and ``heads``, by stage.
 
-1. Two layers of the model's shape, with random weights, run some of the task's own prompts, plainly and in a sweep:
+1. Four layers of the model's shape, with random weights, run some of the task's own prompts, plainly and in a sweep:
    that is what this machine does in a second, measured now. The probes of one head are fitted likewise, to random
    numbers.
 2. Operations follow from the config, the prompts and the reference examples, as in ``plan.py``. Prompts that begin
@@ -25,6 +25,7 @@ from interp.interventions.replacement import Zero
 from interp.interventions.rows import Row, task_rows
 from interp.interventions.sweep import Sweep
 from interp.methods.card_parts import MOST_COMPARED
+from interp.methods.card_patching import MANY_PATHS, MOST_PATHS
 from interp.methods.evidence import can_be_probed, look_sizes
 from interp.methods.plan import head_sweep_flops
 from interp.methods.probes.data import labelled
@@ -47,8 +48,8 @@ LOADED = 2.5 * 10**8
 PAGE_SECONDS, CARD_SECONDS = 5.0, 1.0
 LIBRARIES, HEADS_BYTES = 0.6 * 10**9, 0.3 * 10**9
 """Of the interpreter and its libraries; and of probes, tables and pictures."""
-TRIED = 10**11
-"""Operations of the sweep that is timed, about."""
+DEPTH, TRIED = 4, 2 * 10**11
+"""Layers and operations of the sweep that is timed, about."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class _Prompts:
 
 
 def pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> Pace:
-    """What this machine does in a second: measured now, on two layers of the model and prompts of the task.
+    """What this machine does in a second: measured now, on a few layers of the model and prompts of the task.
 
     Args:
         config: The model's.
@@ -94,15 +95,16 @@ def pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> Pace:
     Returns:
         Operations a second, as whole runs reach them.
     """
-    local = None if config.local_layers is None else tuple(each for each in config.local_layers if each < 2)
-    small = replace(config, n_layers=2, local_layers=local or None)
+    depth = min(DEPTH, config.n_layers)
+    local = None if config.local_layers is None else tuple(each for each in config.local_layers if each < depth)
+    small = replace(config, n_layers=depth, local_layers=local or None)
     model = HookedTransformer(small).to(resolve_dtype(dtype)).eval()
     rows = reference_rows(task)
     each = _Prompts.of(rows).sweep(small) / len(rows)
     most = int(np.clip(TRIED / each, 16, min(512, len(rows))))
     cells = [
         Cell({"layer": layer, "head": head}, (Intervention(Site("z", layer), Zero(), heads=(head,)),))
-        for layer in range(2)
+        for layer in range(depth)
         for head in range(config.n_heads)
     ]
     # What every sweep begins with, such as the hash of the weights, is in both.
@@ -123,7 +125,7 @@ def _swept(model: HookedTransformer, task: Task, cells: Sequence[Cell], n_rows: 
 
 
 def _run_plainly(model: HookedTransformer, rows: Sequence[Row]) -> None:
-    for _ in activations_of(model, rows, [Site("z", layer) for layer in range(2)], None):
+    for _ in activations_of(model, rows, [Site("z", layer) for layer in range(model.config.n_layers)], None):
         pass
 
 
@@ -261,8 +263,8 @@ def _heads(
 
 
 def _n_paths(config: TransformerConfig) -> float:
-    """Direct paths into and from a head in the middle."""
-    before = (config.n_layers - 1) / 2
-    mlp = config.d_mlp > 0
+    """How many direct paths into and from a head in the middle a card patches."""
+    before, mlp = (config.n_layers - 1) / 2, config.d_mlp > 0
     into = 3 * (1 + before * (config.n_heads + mlp))
-    return into + before * (config.n_heads + 2 * config.kv_heads + mlp) + mlp + 1
+    out = before * (config.n_heads + 2 * config.kv_heads + mlp) + mlp + 1
+    return sum(each if each <= MANY_PATHS else MOST_PATHS for each in (into, out))

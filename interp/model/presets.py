@@ -67,6 +67,9 @@ PRESETS: dict[str, Preset] = {
     "llama-2-70b": Preset(_LLAMA2_70B, 68_976_648_192, None, "the published checkpoint; Touvron et al. (2023)"),
 }
 
+ALIASES = {"gpt2-small": "gpt2"}
+"""Other names of presets."""
+
 
 def preset(name: str) -> Preset:
     """The shape of a published model.
@@ -80,6 +83,7 @@ def preset(name: str) -> Preset:
     Raises:
         ConfigError: No preset is called so.
     """
+    name = ALIASES.get(name, name)
     if name not in PRESETS:
         raise ConfigError(f"no preset is called {name!r}; {suggest(name, PRESETS)}")
     return PRESETS[name]
