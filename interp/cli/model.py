@@ -143,8 +143,8 @@ class Planned(Drawn):
     Attributes:
         model: In place of a preset: a folder or checkpoint file, a hub name, also one that a preset has, or an embedded
             model. Its weights are not read.
-        task: A task of `interp tasks`, for whole runs on it, and for the head sweep; repeat it for several. A preset has
-            no tokenizer: its prompts are those of the embedded model's.
+        task: A task of `interp tasks`, for the head sweep and for whole runs; repeat it for several. A preset has no
+            tokenizer: its prompts are made with the embedded model's.
         hardware: What to plan for: cpu (measured now), a100, h100 or h200.
         devices: How many devices share the layers; they add memory, not speed. interp itself computes on one.
         prompts: Prompts of the head sweep; None for 16, or --task's.
@@ -232,10 +232,12 @@ def _say_runs(runs: "pd.DataFrame", processes: int) -> None:
     say("whole runs, by the speed of a few layers of this shape, measured now; what heads find is assumed:")
     both = runs.assign(of=runs["task"].where(runs["run"] != "heads", ""))
     for (run, task), rows in both.groupby(["run", "of"], sort=False):
-        stages = rows.groupby("stage", sort=False)["seconds"].sum()
-        told = ", ".join(f"{name} {_time(seconds)}" for name, seconds in stages.items())
-        memory = f"{rows['gigabytes'].iloc[0]:.1f} GB" + (f" x {processes}" if run == "heads" and processes > 1 else "")
-        say(f"{f'interp {run}' + (f', {task}' if task else ''):>36}: {_time(stages.sum())}, {memory} ({told})")
+        several = f" in each of {processes} processes" if run == "heads" and processes > 1 else ""
+        name = f"interp {run}" + (f", {task}" if task else "")
+        say(f"{name:>36}: {_time(rows['seconds'].sum())}, {rows['gigabytes'].iloc[0]:.1f} GB{several}")
+        if run == "heads":
+            for stage, seconds in rows.groupby("stage", sort=False)["seconds"].sum().items():
+                say(f"{f'... {stage}':>36}: {_time(seconds)}")
 
 
 def _preset_or_model(name: str | None, model: str | None) -> tuple[str | None, str | None]:
@@ -302,6 +304,6 @@ def _prompts(of: Planned, tasks: "list[Task]") -> tuple[int, int]:
 
 def _time(seconds: float) -> str:
     for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "s")):
-        if seconds >= 2 * size:
+        if seconds >= (2 * size if size > 1 else 0.1):
             return f"{seconds / size:,.1f} {unit}"
     return f"{1000 * seconds:,.1f} ms"

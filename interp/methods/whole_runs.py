@@ -11,6 +11,7 @@
 
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -48,8 +49,8 @@ LOADED = 2.5 * 10**8
 PAGE_SECONDS, CARD_SECONDS = 5.0, 1.0
 LIBRARIES, HEADS_BYTES = 0.6 * 10**9, 0.3 * 10**9
 """Of the interpreter and its libraries; and of probes, tables and pictures."""
-DEPTH, TRIED = 4, 2 * 10**11
-"""Layers and operations of the sweep that is timed, about."""
+DEPTH, TRIED, READ = 4, 10**11, 256
+"""Layers and operations of the sweep that is timed, about, and prompts of the plain passes."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,15 @@ class _Prompts:
 
     n: int
     n_tokens: int
-    shared: float = 1.0  # the share of the tokens that is left where beginnings are computed once
+    shared: float = 1.0  # the share of the work that is left where beginnings are computed once
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "_Prompts":
         texts = [row.tokens for row in rows]
         n = sum(map(len, texts))
         beginnings = {text[:end] for text in texts for end in range(1, len(text))}
-        return cls(len(texts), max(1, round(n / max(1, len(texts)))), (len(beginnings) + len(texts)) / max(1, n))
+        left = (len(beginnings) + len(texts)) / max(1, n)
+        return cls(len(texts), max(1, round(n / max(1, len(texts)))), (1 + left) / 2)  # shares cost about half of it
 
     def plain(self, config: TransformerConfig) -> float:
         """Operations of one pass through all layers."""
@@ -99,29 +101,28 @@ def pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> Pace:
     local = None if config.local_layers is None else tuple(each for each in config.local_layers if each < depth)
     small = replace(config, n_layers=depth, local_layers=local or None)
     model = HookedTransformer(small).to(resolve_dtype(dtype)).eval()
-    rows = reference_rows(task)
+    rows, layers = reference_rows(task), range(depth)
     each = _Prompts.of(rows).sweep(small) / len(rows)
-    most = int(np.clip(TRIED / each, 16, min(512, len(rows))))
-    cells = [
-        Cell({"layer": layer, "head": head}, (Intervention(Site("z", layer), Zero(), heads=(head,)),))
-        for layer in range(depth)
-        for head in range(config.n_heads)
-    ]
-    # What every sweep begins with, such as the hash of the weights, is in both.
-    (few, begun), (many, ended) = (_swept(model, task, cells, n) for n in (most // 8, most))
-    prompts = _Prompts.of(rows[:most])
-    plain = min(_seconds(lambda: _run_plainly(model, rows[:most])) for _ in range(2))
-    own = plain * (many.n - few.n) / prompts.n
-    operations = many.shared * many.sweep(small) - few.shared * few.sweep(small)
-    return Pace(prompts.plain(small) / plain, operations / max(0.1 * ended, ended - begun - own))
+    n_units = int(np.clip(TRIED / each, 16, 512)) // 2
+    units = list(itertools.chain.from_iterable(task.references))[:n_units]
+    some = replace(task, units=tuple(replace(unit, fold=0) for unit in units))
+    alone = [_zeroed(layer, head) for layer in layers for head in range(config.n_heads)]
+    paired = [_zeroed(layer, head, (head + 1) % config.n_heads) for layer in layers for head in range(config.n_heads)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a head by itself is its own pair
+        # What every sweep begins and ends with is in both; the first of all warms up.
+        _, one, two = (
+            _seconds(lambda cells=cells: Sweep(cells).run(model, some)) for cells in (alone, alone, alone + paired)
+        )
+    prompts, read = _Prompts.of(task_rows(some.metric, some.units)), rows[:READ]
+    plain = min(_seconds(lambda: _run_plainly(model, read)) for _ in range(2))
+    return Pace(
+        _Prompts.of(read).plain(small) / plain, prompts.shared * prompts.sweep(small) / max(two - one, 0.2 * one)
+    )
 
 
-def _swept(model: HookedTransformer, task: Task, cells: Sequence[Cell], n_rows: int) -> tuple[_Prompts, float]:
-    """Prompts of a sweep of references, and its seconds, after one that warms up."""
-    units = list(itertools.chain.from_iterable(task.references))[: max(1, n_rows // 2)]
-    some = replace(task, units=tuple(replace(each, fold=0) for each in units))
-    seconds = min(_seconds(lambda: Sweep(cells).run(model, some)) for _ in range(2))
-    return _Prompts.of(task_rows(some.metric, some.units)), seconds
+def _zeroed(layer: int, *heads: int) -> Cell:
+    return Cell({"heads": f"{layer}: {heads}"}, (Intervention(Site("z", layer), Zero(), heads=tuple(set(heads))),))
 
 
 def _run_plainly(model: HookedTransformer, rows: Sequence[Row]) -> None:
@@ -200,7 +201,7 @@ def whole_runs(
         swept = min(needed, DEFAULT_BUDGET["cpu"])
         runs = {
             "ablate": (_ablate(config, own, references, speed), swept),
-            "patch": (_patch(config, own, speed), 0),
+            "patch": (_patch(config, task, own, speed), 0),
             "probe": (_probe(config, task, own, speed, ProbeOptions()), 0),
             "heads": (_heads(config, task, own, references, speed, asked), swept + HEADS_BYTES),
         }
@@ -223,8 +224,21 @@ def _ablate(config: TransformerConfig, own: _Prompts, references: _Prompts, spee
     return {"references": passes / speed.plain, "sweep": own.shared * own.sweep(config) / speed.sweep}
 
 
-def _patch(config: TransformerConfig, own: _Prompts, speed: Pace) -> Stages:
-    return {"runs": 2 * own.plain(config) / speed.plain, "sweep": own.sweep(config) / speed.sweep}
+def _patch(config: TransformerConfig, task: Task, own: _Prompts, speed: Pace) -> Stages:
+    return {"runs": 2 * own.plain(config) / speed.plain, "sweep": _apart(task) * own.shared * own.sweep(config) / speed.sweep}
+
+
+def _apart(task: Task) -> float:
+    """The share of the tokens from which on the two prompts of a unit can differ."""
+    shares = []
+    for unit in task.units:
+        one, *others = (each.prompt for each in unit.examples)
+        same = [
+            sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, each, strict=False)))
+            for each in others
+        ]
+        shares += [1 - n / len(one) for n in same]
+    return float(np.mean(shares)) if shares else 1.0
 
 
 def _probe(config: TransformerConfig, task: Task, own: _Prompts, speed: Pace, options: ProbeOptions) -> Stages:

@@ -10,7 +10,7 @@ from parsed import commands
 from interp.cli import completing
 from interp.model.devices import resolve_dtype
 from interp.model.loading import embedded_models
-from interp.model.presets import PRESETS
+from interp.model.presets import ALIASES, PRESETS
 from interp.model.sites import SITES
 from interp.tasks.catalogue import list_tasks
 
@@ -57,7 +57,7 @@ def test_names_are_those_of_the_package(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # where nothing was fetched
     generated = [name for name in list_tasks()["name"] if ":" not in name]
     assert sorted(completing.TASKS("")) == sorted(generated)
-    assert completing.PRESETS("") == list(PRESETS)
+    assert set(completing.PRESETS("")) == {*PRESETS, *ALIASES}
     assert completing.models("") == sorted(embedded_models())
     assert completing.models("b") == ["books"]
     assert completing.sites("") == list(SITES)
