@@ -1,7 +1,10 @@
 """Can the model do the task at all? Its own answers, example by example, before anything is changed."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from interp.claims.bootstrap import cluster_bootstrap
@@ -16,6 +19,8 @@ from interp.tasks.task import Task
 
 _ALL = ["model"]
 """The column that puts all examples in one cell."""
+FIRST = 60
+"""Units that are asked first, where there are twice as many: if all were like these, would they show it?"""
 
 
 @documented
@@ -44,7 +49,7 @@ def behaviour(model: Any, task: Task | str, *, n: int | None = None, seed: int =
     """
     given = as_predicted(task, model, n=n, seed=seed)
     counterfactual = [example is not unit.item for unit in given.units for example in unit.examples]
-    found = _answers(model, given).rename(columns={"base": "value", "base_correct": "correct"})
+    found = _answers(model, given, range(len(given.units))).rename(columns={"base": "value", "base_correct": "correct"})
     columns = ["unit", "counterfactual", "cluster", "template", "example", "value", "correct"]
     return found.assign(counterfactual=counterfactual)[columns]
 
@@ -52,6 +57,9 @@ def behaviour(model: Any, task: Task | str, *, n: int | None = None, seed: int =
 @documented
 def require_able(model: Any, task: Task, *, seed: int = 0, anyway: bool = False) -> pd.DataFrame:
     """Refuse a task on which `model` is not shown to be above chance: below or across 0, all heads would be undecided.
+
+    Of many units some are asked first. If as many as there are would not show it, were they like these, the others are
+    not asked.
 
     Args:
         model: Follows TransformerLens' protocol.
@@ -72,21 +80,38 @@ def require_able(model: Any, task: Task, *, seed: int = 0, anyway: bool = False)
         >>> len(require_able(model, interp.load_task("agreement", tokenizer=model.tokenizer, n=12)))
         24
     """
-    frame = _answers(model, task)
-    found = cluster_bootstrap(UnitTable.from_frame(frame, "base", by=_ALL), seed=seed)
-    if found.low[0] <= 0 and not anyway:  # an interval that is not known says nothing
-        right = estimates(UnitTable.from_frame(frame, "base_correct", by=_ALL))[0]
-        raise InputError(
-            f"{task.name}: {NOT_ABLE}: {task.metric.replace('_', ' ')} {found.estimate[0]:.2g} "
-            f"({found.low[0]:.2g} to {found.high[0]:.2g}), {right:.0%} right, on {len(task.units)} units",
-            "give tasks that it can do",
-            "give anyway=True to measure it all the same: all heads will be undecided",
-        )
+    n = len(task.units)
+    first = range(0, n, max(1, n // FIRST)) if n >= 2 * FIRST and not anyway else range(0)
+    asked = [_answers(model, task, list(first))] if first else []
+    if asked:
+        _require_able(asked[0], task, seed, n)
+    asked.append(_answers(model, task, [number for number in range(n) if number not in first]))
+    frame = pd.concat(asked).sort_values("example", ignore_index=True)
+    if not anyway:
+        _require_able(frame, task, seed, n)
     return frame
 
 
-def _answers(model: Any, task: Task) -> pd.DataFrame:
-    """As of ``require_able``."""
-    outcome = run_plainly(model, batches(model, task_rows(task.metric, task.units)), task.metric)
+def _require_able(frame: pd.DataFrame, task: Task, seed: int, n_units: int) -> None:
+    """Refuse examples that do not show it, or would not if there were so many units."""
+    n = frame["unit"].nunique()
+    found = cluster_bootstrap(UnitTable.from_frame(frame, "base", by=_ALL), seed=seed)
+    base, low, high = (float(each[0]) for each in (found.estimate, found.low, found.high))
+    if base - (base - low) * np.sqrt(n / n_units) <= 0:  # an interval that is not known says nothing
+        right = estimates(UnitTable.from_frame(frame, "base_correct", by=_ALL))[0]
+        of = f"{n} of {n_units}" if n < n_units else f"{n}"
+        raise InputError(
+            f"{task.name}: {NOT_ABLE}: {task.metric.replace('_', ' ')} {base:.2g} ({low:.2g} to {high:.2g}), "
+            f"{right:.0%} right, on {of} units",
+            "give tasks that it can do",
+            "give anyway=True to measure it all the same: all heads will be undecided",
+        )
+
+
+def _answers(model: Any, task: Task, numbers: Sequence[int]) -> pd.DataFrame:
+    """As of ``require_able``, of some of the units, in their order."""
+    part = replace(task, units=tuple(task.units[number] for number in numbers))
+    outcome = run_plainly(model, batches(model, task_rows(task.metric, part.units)), task.metric)
     labels = pd.DataFrame(example_labels(task)).assign(model=0)
-    return labels.assign(base=outcome.value, base_correct=outcome.correct)
+    own = labels[labels["unit"].isin(numbers)].reset_index(drop=True)
+    return own.assign(base=outcome.value, base_correct=outcome.correct)

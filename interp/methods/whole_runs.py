@@ -225,7 +225,10 @@ def _ablate(config: TransformerConfig, own: _Prompts, references: _Prompts, spee
 
 
 def _patch(config: TransformerConfig, task: Task, own: _Prompts, speed: Pace) -> Stages:
-    return {"runs": 2 * own.plain(config) / speed.plain, "sweep": _apart(task) * own.shared * own.sweep(config) / speed.sweep}
+    return {
+        "runs": 2 * own.plain(config) / speed.plain,
+        "sweep": _apart(task) * own.shared * own.sweep(config) / speed.sweep,
+    }
 
 
 def _apart(task: Task) -> float:

@@ -301,7 +301,7 @@ def test_a_model_at_chance_is_undecided():
 def test_a_task_that_the_model_cannot_do_ends_before_any_sweep(monkeypatch):
     monkeypatch.setattr(evidence, "ablate", None)
     said = (
-        r"above chance on this task: logit difference [\d.]+ .-[\d.]+ to [\d.]+., 54% right, on 192 units; give tasks"
+        r"above chance on this task: logit difference [\d.]+ .-[\d.]+ to [\d.]+., 53% right, on 64 of 192 units; give tasks"
     )
     with pytest.raises(InputError, match=said):
         heads(HandModel(), [turned(varied_task(), AT_CHANCE)])
@@ -332,10 +332,18 @@ class TestAble:
     def test_all_units_are_run_once_and_their_answers_given(self, ran):
         task = varied_task()
         answers = require_able(HandModel(), task)
-        assert ran == [len(task.examples)]
+        assert ran == [len(task.examples) // 3, 2 * len(task.examples) // 3]  # every third unit first
         assert answers["example"].tolist() == list(range(len(task.examples)))
 
-    def test_it_refuses_exactly_what_would_be_undecided(self):
+    def test_what_the_first_units_would_never_show_costs_no_others(self, ran):
+        task = turned(varied_task(), AT_CHANCE)
+        with pytest.raises(InputError, match="on 64 of 192 units"):
+            require_able(HandModel(), task)
+        assert ran == [len(task.examples) // 3]
+        require_able(HandModel(), task, anyway=True)
+        assert ran[1:] == [len(task.examples)]
+
+    def test_it_refuses_what_would_be_undecided(self):
         """Whatever part is turned: the rule is that of the verdicts, on the same units."""
         refused = []
         for number in (10, 14, 18, 20, 22, 24):
