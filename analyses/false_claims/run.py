@@ -20,6 +20,7 @@ import interp
 from interp.calibration.rates import rate
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, Measured, claim
+from interp.claims.looks import Looks
 from interp.claims.rules import required_units
 from interp.claims.units import UnitTable, estimates
 from interp.interventions.reference_set import mean_of_positions, with_donors
@@ -207,6 +208,48 @@ def false_claims(pools: Pools, runs: int, processes: int) -> pd.DataFrame:
         return pd.DataFrame(pool.map(Setting.falsely, settings, [pools] * len(settings), [runs] * len(settings)))
 
 
+LOOKS = (30, 60, 120, 200)
+"""Clusters of each look, as of a report on 200."""
+
+
+def falsely_in_looks(pools: Sequence[Pool], truth: float, generator: np.random.Generator) -> tuple[bool, bool, float]:
+    """As ``falsely_said``, of a report in which heads leave; and the share of cells and units that it measures."""
+    drawn = [pool.draw(LOOKS[-1], truth, generator) for pool in pools]
+    how = {"resamples": RESAMPLES, "seed": int(generator.integers(2**31))}
+    looks = Looks("effect", {"layer": int, "head": int}, len(LOOKS), ALPHA, how)
+    stay = [np.ones(each.values.values.shape[1], dtype=bool) for each in drawn]
+    there = [np.zeros(each.values.values.shape, dtype=bool) for each in drawn]
+    for size in LOOKS:
+        for each, seen, mask in zip(drawn, there, stay, strict=True):
+            seen |= (np.asarray(each.values.clusters).astype(int) < size)[:, None] & mask
+        looks = looks.look({str(n): _only(*each) for n, each in enumerate(zip(drawn, there, strict=True))})
+        stay = np.split(looks.open, np.cumsum([len(each) for each in stay])[:-1])
+    shown, absent = (looks.frame[f"effect_{name}"].min() <= ALPHA for name in ("p_adjusted", "p_absent"))
+    return truth <= 1 and shown, truth >= 1 and absent, float(np.mean([each.mean() for each in there]))
+
+
+def _only(measured: Measured, there: np.ndarray) -> Measured:
+    """What was measured by now."""
+    minimum = measured.minimum
+    assert isinstance(minimum, UnitTable)
+    return Measured(*(each.with_values(np.where(there, each.values, np.nan)) for each in (measured.values, minimum)))
+
+
+def false_claims_in_looks(pools: Pools, runs: int) -> Iterator[dict[str, object]]:
+    """In how many reports in looks some head gets a claim on its effect that is false, and what these measure."""
+    for (name, families), truth in product(FAMILIES.items(), TRUTHS):
+        for tasks in families:
+            own = [pools[name, task, "effect"] for task in tasks]
+            generator = np.random.default_rng([len(own), len(LOOKS), int(10 * truth)])
+            shown, absent, measured = np.mean([falsely_in_looks(own, truth, generator) for _ in range(runs)], axis=0)
+            yield {
+                **{"model": name, "cells": sum(len(each.centred.cells) for each in own), "truth": truth},
+                **{"reports": runs, "measured": measured},
+                "false shown": shown if truth <= 1 else np.nan,
+                "false absent": absent if truth >= 1 else np.nan,
+            }
+
+
 def power(pools: Pools, runs: int, n: int = 100) -> Iterator[dict[str, object]]:
     """How often a head with twice the minimum is shown, under both replacements, by the spread of its clusters."""
     for (name, families), kinds in product(FAMILIES.items(), (("effect", "mean_effect"), ("excess",))):
@@ -325,6 +368,7 @@ def main() -> None:
             pools |= {(name, task, kind): Pool.of(frame, kind) for kind in KINDS}
     tables = {
         "false claims": false_claims(pools, options.runs, options.processes),
+        "false claims in looks": pd.DataFrame(false_claims_in_looks(pools, options.runs)),
         "power": pd.DataFrame(power(pools, min(options.runs, 200))),
         "false claims on fresh draws": pd.DataFrame(on_fresh_draws(options.out, options.fresh)),
         "coverage": pd.DataFrame(coverage(options.out, options.fresh)),

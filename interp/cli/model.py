@@ -304,6 +304,6 @@ def _prompts(of: Planned, tasks: "list[Task]") -> tuple[int, int]:
 
 def _time(seconds: float) -> str:
     for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "s")):
-        if seconds >= (2 * size if size > 1 else 0.1):
+        if seconds >= (2 * size if size > 1 else 1):
             return f"{seconds / size:,.1f} {unit}"
     return f"{1000 * seconds:,.1f} ms"

@@ -6,7 +6,7 @@ On a terminal progress is a bar; elsewhere a line a minute, without escape codes
 import json
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +51,27 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, space
     console().print(table)
 
 
+def minutes(seconds: float) -> str:
+    """For people: 12 s, or 3 min 20 s."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
 class _Far:
     """How far a command is: steps of its own, or, where it says what it does by ``about``, a share of all."""
 
     def __init__(self, description: str):
-        self.what, self._counts = description, True
+        self.name, self.what, self._counts = description, description, True
 
     def about(self, text: str) -> None:
         """Told what is being done."""
         self.what, self._counts = text, False
+
+    def took(self, seconds: Mapping[str, float]) -> None:
+        """Told what every stage has taken, when all is done; short ones stay silent."""
+        if sum(seconds.values()) >= SELDOM:
+            stages = ", ".join(f"{stage} {minutes(taken)}" for stage, taken in seconds.items())
+            say(f"{self.name}: {stages}", err=True)
 
     def far(self, done: int, total: int, counts: str) -> str:
         """The share, or `counts` with both numbers filled in."""

@@ -255,7 +255,7 @@ def head_cards(
         by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
         jobs = [(model, task, own, report, max_units) for task, own in by_task if own]
         steps = Steps(kept, progress, len(jobs))
-        found = steps.made(card_parts.gather_parts, jobs)
+        found = steps.made("cards", card_parts.gather_parts, jobs)
         steps.end()
         cards = []
         for head in _heads_of(earned):

@@ -55,6 +55,9 @@ from interp.options import HeadsOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
+BEGIN_COST, LOOK_COST, PROBE_COST, SET_COST, STILL_OPEN = 2.0, 10.0, 4.0, 1.0, 0.25
+"""What a task's stages cost beside each other, about, and the share of the heads that later looks measure."""
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -91,8 +94,10 @@ def judge_models(
         for number, task in enumerate(given)
     ]
     looks = [look_sizes(task, asked) for task in tasks]
-    steps = Steps(run, progress, len(models) * (len(given) + (max(map(len, looks)) + 2) * len(tasks)))
-    found = steps.made(_begun, jobs)
+    measured = sum(_cost_of_look(each, look) for each in looks for look in range(len(each)))
+    rest = (BEGIN_COST + PROBE_COST + SET_COST) * len(tasks) + BEGIN_COST * len(choose_on)
+    steps = Steps(run, progress, len(models) * (measured + rest))
+    found = steps.made("attention", _begun, jobs, BEGIN_COST)
     failed = {job[1].name: each for job, each in zip(jobs, found, strict=True) if isinstance(each, InputError)}
     left = [task for task in tasks if task.name not in failed]
     if not left:
@@ -110,7 +115,7 @@ def judge_models(
         for number, own in enumerate(begun)
         for each in own
     ]
-    evidence = steps.made(gathered, jobs)
+    evidence = steps.made("exchanged words and probes", gathered, jobs, PROBE_COST)
     own = [evidence[start : start + len(left)] for start in range(0, len(evidence), len(left))]
     frames = [
         _tested(*each, asked, "declared" if declared is not None else "chosen" if choose_on else "")
@@ -123,6 +128,14 @@ def judge_models(
         whole = frame.join(partners(frame, sets, asked.alpha))
         judged.append(Judged(whole.join(verdicts(whole)), evidence, sets[list(GROUP_COLUMNS)]))
     return judged, told(failed)
+
+
+def _cost_of_look(sizes: Sequence[int], look: int) -> float:
+    """Of one task; a look that it does not have costs nothing."""
+    if look >= len(sizes):
+        return 0.0
+    added = sizes[look] - (sizes[look - 1] if look else 0)
+    return LOOK_COST * added / sizes[0] * (STILL_OPEN if look else 1)
 
 
 def _in_looks(
@@ -150,7 +163,8 @@ def _in_looks(
                 if any(stay.values()) and len(each.units(look, n_looks)):
                     jobs.append((model, each, look, n_looks, stay, asked))
                     whose.append(measured[each.task.name])
-        for kinds, found in zip(whose, steps.made(ablated, jobs), strict=True):
+        cost = max(_cost_of_look(each.sizes, look) for own in begun for each in own)
+        for kinds, found in zip(whose, steps.made("ablation", ablated, jobs, cost), strict=True):
             for kind, sweep in found.items():
                 kinds[kind].append(sweep)
         for number, measured in enumerate(pieces):
@@ -176,7 +190,7 @@ def _groups(
     }
     while sets:
         jobs = [(models[at[0]], evidence[at].task, evidence[at].means, *heads, asked) for at, heads in sets.items()]
-        measured = dict(zip(sets, steps.made(ablated_together, jobs), strict=True))
+        measured = dict(zip(sets, steps.made("heads together", ablated_together, jobs, SET_COST), strict=True))
         last, sets = sets, {}
         for number, own in enumerate(found):
             of_tasks = {task: frame for (each, task), frame in measured.items() if each == number}

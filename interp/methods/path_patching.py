@@ -275,13 +275,32 @@ def _labels(paths: Sequence[Path], together: bool) -> dict[str, str]:
     return {"sender": path[0].name, "via": " > ".join(node.name for node in path[1:-1]), "receiver": path[-1].name}
 
 
+@documented
 def path_estimates(
-    model: HookedTransformer, task: Task, paths: Sequence[Sequence[str]], memory_budget: int | None = None
+    model: HookedTransformer, task: Task, paths: Sequence[Sequence[str]], *, memory_budget: int | None = None
 ) -> Float[np.ndarray, " path"]:
-    """Gradient estimates of denoising along each path by itself, with MLPs frozen: means over the task's examples.
+    """Gradient estimates of denoising along each path by itself, with MLPs frozen: a ranking of where to look.
 
-    An estimate is what arrives at the receiver times the metric's gradient there (``attribution.py``): a ranking of
-    where to look.
+    An estimate is what arrives at the receiver times the metric's gradient there (``attribution.py``).
+
+    Args:
+        model: One of ours.
+        task: Pairs of prompts of the same length.
+        paths: Lists of nodes, as of ``path_patch``.
+        memory_budget: Bytes for the activations of a batch and their gradients; None for the device's default.
+
+    Returns:
+        Means over the task's examples, in the metric's units.
+
+    Raises:
+        InputError: As ``path_patch``; or a metric without a gradient.
+
+    Examples:
+        >>> from interp.methods.path_patching import path_estimates
+        >>> model = interp.load_model()
+        >>> task = interp.load_task("agreement", tokenizer=model.tokenizer, n=4)
+        >>> path_estimates(model, task, [["2.2", "logits"]]).shape
+        (1,)
     """
     parsed = [parse_path(path, model) for path in paths]
     runs, sites = Runs(model, parsed, "frozen"), [path[-1].site for path in parsed]

@@ -3,6 +3,7 @@
 What is called with (steps done, steps in all) may have a method ``about`` that takes such a text; it is called first.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from interp.runs.executors import HERE, Local, spread
 from interp.runs.run import Run
 
 STEPS = 1000
-"""Of each job of ``Steps``."""
+"""Of what costs one unit."""
 
 
 def about(progress: Progress | None, text: str) -> None:
@@ -72,33 +73,62 @@ def complete(result: AnyResult) -> AnyResult:
     return result
 
 
+@dataclass(frozen=True)
+class _Share:
+    progress: Progress
+    start: float
+    size: float
+    whole: float
+
+    def __call__(self, done: int, total: int) -> None:
+        far = self.start + self.size * done / max(1, total)
+        self.progress(round(STEPS * far), round(STEPS * self.whole))
+
+    def about(self, text: str) -> None:
+        about(self.progress, text)
+
+
 class Steps:
-    """Has jobs done, here or by the workers of a run: about `n` in all, which are one progress."""
+    """Has jobs done, here or by the workers of a run, stage by stage: one progress, whose time left is even.
 
-    def __init__(self, run: Run | None, progress: Progress | None, n: int):
-        self._run, self._progress, self._n, self._done = run, progress, n, 0
+    A job counts as much as it costs, about, in any unit; `whole` is what all of them cost. ``seconds`` has the time of
+    every stage; whoever is told the progress is told it at last, if it has a method ``took``.
+    """
 
-    def made(self, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Results in the order of the jobs."""
-        inner = None if self._run is None else self._run.inner
-        executor = HERE if self._run is None else self._run.executor
+    def __init__(self, run: Run | None, progress: Progress | None, whole: float):
+        self._run, self._progress, self._whole, self._done = run, progress, whole, 0.0
+        self.seconds: dict[str, float] = {}
+
+    def made(self, stage: str, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], cost: float = 1) -> list[Any]:
+        """Results in the order of the jobs, each of which costs so much."""
         if not jobs:
             return []
-        n, progress = self._n, self._progress
-        before = min(self._done, n - len(jobs))
-        self._done = before + len(jobs)
+        began, before = time.perf_counter(), min(self._done, self._whole - cost * len(jobs))
+        self._done = before + cost * len(jobs)
+        try:
+            return self._made(stage, call, jobs, before, cost)
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - began
+
+    def _made(
+        self, stage: str, call: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], before: float, cost: float
+    ) -> list[Any]:
+        inner = None if self._run is None else self._run.inner
+        executor = HERE if self._run is None else self._run.executor
         if isinstance(executor, Local):
-            steps = [part_of(progress, before + number, n, STEPS) for number in range(len(jobs))]
-            return [call(*job, inner, step) for job, step in zip(jobs, steps, strict=True)]
+            return [call(*job, inner, self._share(before + number * cost, cost)) for number, job in enumerate(jobs)]
+        all_of_them = self._share(before, cost * len(jobs))
+        jobs = [(*job, inner, None) for job in jobs]
+        about(all_of_them, f"{stage}, 0 of {len(jobs)} tasks")
+        return spread(call, jobs, executor, named(all_of_them, stage, "tasks"))
 
-        def told(ended: int, _: int) -> None:
-            if progress is not None:
-                about(progress, f"{ended} of {len(jobs)} tasks")
-                progress(before + ended, n)
-
-        return spread(call, [(*job, inner, None) for job in jobs], executor, told)
+    def _share(self, start: float, size: float) -> Progress | None:
+        return None if self._progress is None else _Share(self._progress, start, size, self._whole)
 
     def end(self) -> None:
         """Tell that all is done; sets of heads may have been fewer."""
         if self._progress is not None:
-            self._progress(self._n * STEPS, self._n * STEPS)
+            self._progress(round(STEPS * self._whole), round(STEPS * self._whole))
+            took = getattr(self._progress, "took", None)
+            if took is not None:
+                took(self.seconds)

@@ -149,6 +149,7 @@ def compare_replacements(
     return measured_by(model, given, chosen, made, asked, progress=progress)
 
 
+@documented
 def measured_by(
     model: Any,
     task: Task,
@@ -158,7 +159,34 @@ def measured_by(
     run: Run | None = None,
     progress: Progress | None = None,
 ) -> ReplacementComparison:
-    """As ``compare_replacements``, under replacements that are made already."""
+    """As ``compare_replacements``, under replacements that are made already.
+
+    Args:
+        model: As there.
+        task: Its units.
+        components: What is ablated, as of ``choose_components``.
+        replacements: By their names; means have to be of all that is ablated.
+        asked: How it is measured and judged.
+        run: Where the sweep is kept; None for nowhere.
+        progress: Called with (cells done, cells in all).
+
+    Returns:
+        As there.
+
+    Raises:
+        InputError: As ``ablate``.
+
+    Examples:
+        >>> from interp.interventions.replacement import Zero
+        >>> from interp.methods.ablation import choose_components
+        >>> from interp.methods.replacements_compared import measured_by
+        >>> from interp.options import CompareOptions
+        >>> model = interp.load_model()
+        >>> task = interp.load_task("agreement", tokenizer=model.tokenizer, n=4)
+        >>> chosen = choose_components(model, "heads", heads=[(2, 2)])
+        >>> len(measured_by(model, task, chosen, {"zero": Zero()}, CompareOptions()).examples)
+        8
+    """
     cells = [
         replace(each, labels={"replacement": name, **each.labels}).cell(made)
         for name, made in replacements.items()

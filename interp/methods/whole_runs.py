@@ -54,7 +54,7 @@ DEPTH, TRIED, READ = 4, 10**11, 256
 
 
 @dataclass(frozen=True)
-class Pace:
+class _Pace:
     """Operations a second, of plain passes and of sweeps."""
 
     plain: float
@@ -86,17 +86,8 @@ class _Prompts:
         return float(head_sweep_flops(config, 1, self.n_tokens)) * self.n
 
 
-def pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> Pace:
-    """What this machine does in a second: measured now, on a few layers of the model and prompts of the task.
-
-    Args:
-        config: The model's.
-        task: Whose prompts are run.
-        dtype: Of weights and activations.
-
-    Returns:
-        Operations a second, as whole runs reach them.
-    """
+def _pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> _Pace:
+    """What this machine does in a second: measured now, on a few layers of the model and prompts of the task."""
     depth = min(DEPTH, config.n_layers)
     local = None if config.local_layers is None else tuple(each for each in config.local_layers if each < depth)
     small = replace(config, n_layers=depth, local_layers=local or None)
@@ -116,7 +107,7 @@ def pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> Pace:
         )
     prompts, read = _Prompts.of(task_rows(some.metric, some.units)), rows[:READ]
     plain = min(_seconds(lambda: _run_plainly(model, read)) for _ in range(2))
-    return Pace(
+    return _Pace(
         _Prompts.of(read).plain(small) / plain, prompts.shared * prompts.sweep(small) / max(two - one, 0.2 * one)
     )
 
@@ -136,17 +127,8 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def probe_seconds(config: TransformerConfig, task: Task, options: ProbeOptions) -> float:
-    """Seconds of all probes of one head and of its controls, fitted now to random numbers.
-
-    Args:
-        config: The model's.
-        task: Whose feature is probed for.
-        options: As of ``interp.probe``.
-
-    Returns:
-        Seconds.
-    """
+def _probe_seconds(config: TransformerConfig, task: Task, options: ProbeOptions) -> float:
+    """Seconds of all probes of one head and of its controls, fitted now to random numbers."""
     marked = labelled(passage_index(list(task_passages(task, options.at))), str(task.feature))
     generator = torch.Generator().manual_seed(0)
     shape = (1, len(marked.words), config.d_head)
@@ -195,7 +177,7 @@ def whole_runs(
     begin = {"begin": started + weights / LOADED}
     at_once = len(tasks) / -(-len(tasks) // min(processes, len(tasks)))
     for task in tasks:
-        own, speed = _Prompts.of(task_rows(task.metric, task.units)), pace(config, task, dtype)
+        own, speed = _Prompts.of(task_rows(task.metric, task.units)), _pace(config, task, dtype)
         references = _Prompts.of(reference_rows(task))
         needed = config.n_layers * references.n * references.n_tokens * config.n_heads * config.d_head * 4
         swept = min(needed, DEFAULT_BUDGET["cpu"])
@@ -219,12 +201,12 @@ def whole_runs(
     return found.iloc[order.argsort(kind="stable")].reset_index(drop=True)
 
 
-def _ablate(config: TransformerConfig, own: _Prompts, references: _Prompts, speed: Pace) -> Stages:
+def _ablate(config: TransformerConfig, own: _Prompts, references: _Prompts, speed: _Pace) -> Stages:
     passes = references.plain(config) + own.plain(config)
     return {"references": passes / speed.plain, "sweep": own.shared * own.sweep(config) / speed.sweep}
 
 
-def _patch(config: TransformerConfig, task: Task, own: _Prompts, speed: Pace) -> Stages:
+def _patch(config: TransformerConfig, task: Task, own: _Prompts, speed: _Pace) -> Stages:
     return {
         "runs": 2 * own.plain(config) / speed.plain,
         "sweep": _apart(task) * own.shared * own.sweep(config) / speed.sweep,
@@ -244,16 +226,16 @@ def _apart(task: Task) -> float:
     return float(np.mean(shares)) if shares else 1.0
 
 
-def _probe(config: TransformerConfig, task: Task, own: _Prompts, speed: Pace, options: ProbeOptions) -> Stages:
+def _probe(config: TransformerConfig, task: Task, own: _Prompts, speed: _Pace, options: ProbeOptions) -> Stages:
     if task.feature is None or not can_be_probed(task, task.feature):
         return {}
     n_heads = config.n_layers * config.n_heads
-    fits = n_heads * probe_seconds(config, task, options)
+    fits = n_heads * _probe_seconds(config, task, options)
     return {"activations": 2 * own.plain(config) / speed.plain, "probes": fits}
 
 
 def _heads(
-    config: TransformerConfig, task: Task, own: _Prompts, references: _Prompts, speed: Pace, asked: HeadsOptions
+    config: TransformerConfig, task: Task, own: _Prompts, references: _Prompts, speed: _Pace, asked: HeadsOptions
 ) -> Stages:
     n_heads = config.n_layers * config.n_heads
     found = max(1, round(FOUND * n_heads))

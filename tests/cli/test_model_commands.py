@@ -4,6 +4,7 @@ import json
 from fnmatch import fnmatch
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -212,6 +213,31 @@ def test_a_model_is_planned_where_a_preset_could_stand(run, described, monkeypat
         assert json.loads(as_argument.stdout)["model"] == str(name)
 
 
+def test_whole_runs_are_planned_for_this_machine(run, monkeypatch):
+    monkeypatch.undo()
+    options = ("--task", "agreement", "--task", "ioi", "--n", 12)
+    found = json.loads(run("model", "plan", "--model", "default", *options, "--json").stdout)
+    rows = pd.DataFrame(found["runs"])
+    assert found["prompts"] == 2 * 2 * 12
+    tasks = rows[rows["task"] != ""].groupby("run")["task"].unique().map(sorted).to_dict()
+    assert tasks["ablate"] == tasks["patch"] == tasks["heads"] == ["agreement", "ioi"]
+    assert (rows["seconds"] >= 0).all()
+    assert rows["gigabytes"].between(0.1, 4).all()
+    shown = run("model", "plan", "--model", "default", *options).stdout
+    assert "interp heads: " in shown
+    assert "... cards: " in shown
+    assert run("model", "plan", "--model", "default", *options, "--hardware", "h100").stdout.count("interp") == 0
+
+
+def test_a_preset_has_another_name_and_takes_the_embedded_models_prompts(run, monkeypatch):
+    monkeypatch.undo()
+    options = ("--hardware", "h100", "--task", "agreement", "--n", 12, "--json")
+    small, same = (json.loads(run("model", "plan", *name, *options).stdout) for name in (["gpt2-small"], ["gpt2"]))
+    assert small == same
+    assert json.loads(run("model", "plan", "--model", "gpt2-small", *options).stdout) == same
+    assert small["prompts"] == 24
+
+
 def test_a_gguf_is_converted(run, monkeypatch, tmp_path):
     monkeypatch.undo()
     module = llama()
@@ -292,7 +318,6 @@ def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):
     [
         ((), "model plan: expected a preset or --model, one of the two, got neither"),
         (("gpt2", "--model", "default"), "model plan: expected a preset or --model, one of the two, got both"),
-        (("gpt2", "--task", "ioi"), "--task ioi: expected --model with a tokenizer beside its config.json"),
         (("gpt2", "--n", 5), "--n: expected --task beside it"),
         (("gpt2", "--unequal-lengths"), "--unequal-lengths: expected --task beside it"),
         (("--model", "default", "--task", "ioi", "--tokens", 9), "--task: expected no --prompts or --tokens beside it"),

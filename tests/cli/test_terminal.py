@@ -91,6 +91,13 @@ def test_what_is_being_done_stands_before_how_far_it_is(monkeypatch, capsys):
     assert b"100%" in sent
 
 
+@pytest.mark.parametrize(("seconds", "said"), [(30.0, ""), (3600.0, "heads: ablation 60 min 0 s, cards 5 s\n")])
+def test_what_took_long_says_by_stage_how_long(seconds, said, capsys):
+    with terminal.progress_bar("heads") as tell:
+        tell.took({"ablation": seconds, "cards": 5.2})
+    assert capsys.readouterr().err == said
+
+
 def test_a_logged_warning_is_said_once_and_at_once(capsys):
     with events_as_lines():
         for _ in range(3):

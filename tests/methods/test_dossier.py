@@ -301,7 +301,7 @@ def test_a_model_at_chance_is_undecided():
 def test_a_task_that_the_model_cannot_do_ends_before_any_sweep(monkeypatch):
     monkeypatch.setattr(evidence, "ablate", None)
     said = (
-        r"above chance on this task: logit difference [\d.]+ .-[\d.]+ to [\d.]+., 53% right, on 64 of 192 units; give tasks"
+        r"above chance on this task: logit difference [\d.]+ .-[\d.]+ to [\d.]+., 53% right, on 64 of 192 units; give"
     )
     with pytest.raises(InputError, match=said):
         heads(HandModel(), [turned(varied_task(), AT_CHANCE)])

@@ -3,7 +3,7 @@
 from noun_model import noun_model, noun_task
 
 from interp.methods.dossier import heads
-from interp.methods.progress import named, part_of
+from interp.methods.progress import STEPS, Steps, named, part_of
 
 
 class Told:
@@ -17,6 +17,9 @@ class Told:
 
     def __call__(self, done, total):
         self.steps.append((done, total))
+
+    def took(self, seconds):
+        self.seconds = seconds
 
 
 def test_parts_go_on_evenly_and_names_pass_through_them():
@@ -47,3 +50,19 @@ def test_a_dossier_says_which_stage_of_which_task_it_is_at():
     assert "other: ablation, 3 of 3 heads" in told.texts
     assert told.steps == sorted(told.steps)
     assert told.steps[-1][0] == told.steps[-1][1]
+
+
+def half_done(number, run, progress):
+    progress(1, 2)
+    return 2 * number
+
+
+def test_a_job_counts_as_much_as_it_costs():
+    told = Told()
+    steps = Steps(None, told, 5.0)
+    assert steps.made("cheap", half_done, [(1,), (2,)]) == [2, 4]
+    assert steps.made("dear", half_done, [(3,)], 3) == [6]
+    steps.end()
+    assert told.steps == [(round(each * STEPS), 5 * STEPS) for each in (0.5, 1.5, 3.5, 5)]
+    assert list(told.seconds) == ["cheap", "dear"]
+    assert all(taken >= 0 for taken in told.seconds.values())
