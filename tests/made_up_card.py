@@ -48,11 +48,11 @@ def made_up_card(**changes):
         ),
         "feeds": table(
             "feeds",
-            (TASK, "embed", "2.1.v", "v", 0.6, 0.5, 0.7, 3.0, 40),
-            (TASK, "mlp.0", "2.1.k", "k", -0.3, -0.4, -0.2, -1.5, 40),
-            (TASK, "1.0", "2.1.q", "q", 0.001, 0.0, 0.002, 0.01, 40),
+            (TASK, "embed", "2.1.v", "v", 0.6, 0.5, 0.7, 3.0, 40, 3),
+            (TASK, "mlp.0", "2.1.k", "k", -0.3, -0.4, -0.2, -1.5, 40, 3),
+            (TASK, "1.0", "2.1.q", "q", 0.001, 0.0, 0.002, 0.01, 40, 3),
         ),
-        "readers": table("readers", (TASK, "2.1", "logits", "logits", 0.02, 0.01, 0.03, 0.1, 40)),
+        "readers": table("readers", (TASK, "2.1", "logits", "logits", 0.02, 0.01, 0.03, 0.1, 40, 1)),
         "feature": table(
             "feature",
             (TASK, "values at the related word", -3.5, -3.8, -3.2, 40, 35),

@@ -42,11 +42,13 @@ from interp.tasks.passages import passage_index, task_passages
 from interp.tasks.task import Task
 
 STAYING, FOUND = 0.25, 0.08
+"""Shares of the heads: as above."""
 WORDS = 5
 """Kinds of positions at which a card patches."""
 LOADED = 2.5 * 10**8
 """Bytes of weights that are read and hashed in a second."""
 PAGE_SECONDS, CARD_SECONDS = 5.0, 1.0
+"""What a report's page takes, with its pictures, and one card's."""
 LIBRARIES, HEADS_BYTES = 0.6 * 10**9, 0.3 * 10**9
 """Of the interpreter and its libraries; and of probes, tables and pictures."""
 DEPTH, TRIED, READ = 4, 10**11, 256
@@ -86,7 +88,7 @@ class _Prompts:
         return float(head_sweep_flops(config, 1, self.n_tokens)) * self.n
 
 
-def _pace(config: TransformerConfig, task: Task, dtype: str = "float32") -> _Pace:
+def _pace(config: TransformerConfig, task: Task, dtype: str) -> _Pace:
     """What this machine does in a second: measured now, on a few layers of the model and prompts of the task."""
     depth = min(DEPTH, config.n_layers)
     local = None if config.local_layers is None else tuple(each for each in config.local_layers if each < depth)
@@ -175,10 +177,9 @@ def whole_runs(
     asked, rows = options or HeadsOptions(), []
     weights = presets.weight_bytes(config, resolve_dtype(dtype))
     begin = {"begin": started + weights / LOADED}
-    at_once = len(tasks) / -(-len(tasks) // min(processes, len(tasks)))
+    at_once, speed = len(tasks) / -(-len(tasks) // min(processes, len(tasks))), _pace(config, tasks[0], dtype)
     for task in tasks:
-        own, speed = _Prompts.of(task_rows(task.metric, task.units)), _pace(config, task, dtype)
-        references = _Prompts.of(reference_rows(task))
+        own, references = _Prompts.of(task_rows(task.metric, task.units)), _Prompts.of(reference_rows(task))
         needed = config.n_layers * references.n * references.n_tokens * config.n_heads * config.d_head * 4
         swept = min(needed, DEFAULT_BUDGET["cpu"])
         runs = {

@@ -65,6 +65,6 @@ def test_many_paths_cost_as_few(config):
 
 
 def test_the_pace_is_measured(config):
-    found = _pace(config, noun_task())
+    found = _pace(config, noun_task(), "float32")
     assert 1e5 < found.plain < 1e13
     assert 1e5 < found.sweep < 1e13

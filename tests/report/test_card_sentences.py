@@ -139,8 +139,15 @@ def test_paths_are_named_by_what_is_at_their_other_end(words):
     )
     assert "Of 1 direct path from it (40 units), none carries 0.05" in text
     assert "the largest is the logits 0.02 [0.01, 0.03]." in text
-    readers = table("readers", (TASK, "2.1", "3.0.q", "q", 0.5, 0.4, 0.6, 2.0, 40))
+    readers = table("readers", (TASK, "2.1", "3.0.q", "q", 0.5, 0.4, 0.6, 2.0, 40, 1))
     assert "head 3.0 by its queries 0.50" in words_of(made_up_card(readers=readers))[TASK].text
+
+
+def test_that_many_paths_were_not_patched_is_said(words):
+    assert "gradient" not in words[TASK].text
+    text = words_of(made_up_card(feeds=made_up_card().feeds.assign(n_paths=453)))[TASK].text
+    assert "Of 453 direct paths into it (40 units), these carry" in text
+    assert "Patched were only the 3 into it with the largest gradient estimates." in text
 
 
 def test_weights_say_what_they_look_for_and_write():
