@@ -98,8 +98,8 @@ def test_an_interval_that_is_not_known_is_a_dash():
 
 
 def test_paths_that_read_as_nothing_are_left_out_beyond_the_first():
-    large = [("t", "embed", f"{n}.0.v", "v", 0.5, 0.4, 0.6, 1.0, 40) for n in range(5)]
-    small = [("t", "embed", f"{n}.1.v", "v", 0.001, 0.0, 0.002, 0.0, 40) for n in range(5)]
+    large = [("t", "embed", f"{n}.0.v", "v", 0.5, 0.4, 0.6, 1.0, 40, 10) for n in range(5)]
+    small = [("t", "embed", f"{n}.1.v", "v", 0.001, 0.0, 0.002, 0.0, 40, 10) for n in range(5)]
     assert n_shown(table("feeds", *large, *small)) == 5
     assert len(by_path(table("feeds", *large, *small)).rows) == 5
     assert len(by_path(table("feeds", *small)).rows) == 3
