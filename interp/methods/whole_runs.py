@@ -47,10 +47,13 @@ WORDS = 5
 """Kinds of positions at which a card patches."""
 LOADED = 2.5 * 10**8
 """Bytes of weights that are read and hashed in a second."""
-PAGE_SECONDS, CARD_SECONDS = 5.0, 1.0
-"""What a report's page takes, with its pictures, and one card's."""
-LIBRARIES, HEADS_BYTES = 0.6 * 10**9, 0.3 * 10**9
-"""Of the interpreter and its libraries; and of probes, tables and pictures."""
+PAGE_SECONDS, DOSSIER_SECONDS, CARD_SECONDS = 3.0, 5.0, 1.0
+"""What a result's page takes, with its pictures, that of a dossier, and one card's."""
+SWEEP_SECONDS = 0.3
+SWEEPS = {"first look": 2, "exchange": 1, "sets": 1, "cards": 5}
+"""What a sweep takes however small it is, with its audit and its tables, and how many a stage has."""
+LIBRARIES, PROBES_BYTES, HEADS_BYTES = 0.65 * 10**9, 0.15 * 10**9, 0.3 * 10**9
+"""Of the interpreter and its libraries; of the fits of probes; and of these, the tables and pictures of a dossier."""
 DEPTH, TRIED, READ = 4, 10**11, 256
 """Layers and operations of the sweep that is timed, about, and prompts of the plain passes."""
 
@@ -185,7 +188,7 @@ def whole_runs(
         runs = {
             "ablate": (_ablate(config, own, references, speed), swept),
             "patch": (_patch(config, task, own, speed), 0),
-            "probe": (_probe(config, task, own, speed, ProbeOptions()), 0),
+            "probe": (_probe(config, task, own, speed, ProbeOptions()), PROBES_BYTES),
             "heads": (_heads(config, task, own, references, speed, asked), swept + HEADS_BYTES),
         }
         for run, (stages, held) in runs.items():
@@ -193,9 +196,9 @@ def whole_runs(
             if run == "heads":
                 stages = {name: seconds / at_once for name, seconds in stages.items()}
             elif stages:
-                stages = {**begin, **stages}
+                stages = {**begin, **stages, "page": PAGE_SECONDS}
             rows += [(run, task.name, name, seconds, memory / 1e9) for name, seconds in stages.items()]
-    rows += [("heads", "", name, seconds, np.nan) for name, seconds in {**begin, "page": PAGE_SECONDS}.items()]
+    rows += [("heads", "", name, seconds, np.nan) for name, seconds in {**begin, "page": DOSSIER_SECONDS}.items()]
     found = pd.DataFrame(rows, columns=["run", "task", "stage", "seconds", "gigabytes"])
     found["gigabytes"] = found.groupby("run")["gigabytes"].transform("max")
     order = found["run"].map(["ablate", "patch", "probe", "heads"].index)
@@ -259,7 +262,7 @@ def _heads(
     patched = found * (len(REPLACEMENTS) + WORDS) * some + found * _n_paths(config) * few
     read = 2 * passes + (4 * some + 2 * few) * base
     stages["cards"] = read / speed.plain + patched / n_heads * sweep / speed.sweep + found * CARD_SECONDS
-    return stages
+    return {name: seconds + SWEEP_SECONDS * SWEEPS.get(name, 0) for name, seconds in stages.items()}
 
 
 def _n_paths(config: TransformerConfig) -> float:
