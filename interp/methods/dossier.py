@@ -182,7 +182,8 @@ def heads(
             shown, and corrected for (``interp.claims.declared``); not with ``"fdr"``. Empty to test all.
         siblings: Models of other seeds of the same training, judged in the same way on the same examples: which
             verdicts replicate?
-        progress: Called with (steps done, steps in all); if it has a method ``about``, with what is being done first.
+        progress: Called with (steps done, steps in all); if it has a method ``about``, with what is being done first;
+            a method ``took`` is given the seconds of every stage at the end.
         run: Where the sweeps are kept as they are measured, and at last the report, and found again: a folder of runs;
             or an ``interp.Run``, whose executor measures several tasks, and siblings, at the same time. None to keep
             nothing.

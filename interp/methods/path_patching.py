@@ -303,16 +303,20 @@ def path_estimates(
         (1,)
     """
     parsed = [parse_path(path, model) for path in paths]
-    runs, sites = Runs(model, parsed, "frozen"), [path[-1].site for path in parsed]
-    arriving = [Arriving((path,), runs) for path in parsed]
-    rows = task_rows(name_of(task.metric), task.units, "denoise")
-    total, points = np.zeros(len(paths)), [EMBEDDED, *(site.hook_name for site in sites)]
+    runs, points = Runs(model, parsed, "frozen"), [EMBEDDED, *(path[-1].site.hook_name for path in parsed)]
+    starts: dict[Path, list[int]] = {}  # paths that differ in their receiver alone bring it the same
+    for number, path in enumerate(parsed):
+        starts.setdefault(path[:-1], []).append(number)
+    rows, total = task_rows(name_of(task.metric), task.units, "denoise"), np.zeros(len(paths))
     for batch, run in differentiable_runs(model, rows, task.metric, points, memory_budget):
         _, steep = run.gradients()
         signs = torch.tensor([row.sign for row in batch.rows], device=batch.tokens.device)
-        for number, (path, site, each) in enumerate(zip(parsed, sites, arriving, strict=True)):
-            slope, head = steep[site.hook_name], path[-1].head
-            slope = slope if head is None else slope[:, :, [head]]
-            products = (slope * each.values(site, batch, 0)).flatten(1).sum(1)
-            total[number] += float((products * signs).sum())
+        for start, numbers in starts.items():
+            with torch.inference_mode():
+                change = _written(start[-1], [start], runs, batch)
+            for number in numbers:
+                end = parsed[number][-1]
+                slope = steep[end.site.hook_name]
+                products = (slope if end.head is None else slope[:, :, end.head]) * change
+                total[number] += float((products.flatten(1).sum(1) * signs).sum())
     return total / len(task.examples)

@@ -27,13 +27,15 @@ def about(progress: Progress | None, text: str) -> None:
 @dataclass(frozen=True)
 class _Part:
     progress: Progress
-    number: int
-    n_parts: int
+    start: float
+    size: float
+    whole: float
     steps: int | None
 
     def __call__(self, done: int, total: int) -> None:
         each = total if self.steps is None else self.steps
-        self.progress(self.number * each + done * each // max(1, total), self.n_parts * each)
+        far = self.start + self.size * done / max(1, total)
+        self.progress(round(far * each), round(self.whole * each))
 
     def about(self, text: str) -> None:
         about(self.progress, text)
@@ -44,7 +46,7 @@ def part_of(progress: Progress | None, number: int, n_parts: int, steps: int | N
 
     Every part counts `steps`, however many it has of its own; None where all have as many.
     """
-    return None if progress is None else _Part(progress, number, n_parts, steps)
+    return None if progress is None else _Part(progress, number, 1, n_parts, steps)
 
 
 @dataclass(frozen=True)
@@ -71,21 +73,6 @@ def complete(result: AnyResult) -> AnyResult:
     if not result.provenance["complete"]:
         raise KeyboardInterrupt
     return result
-
-
-@dataclass(frozen=True)
-class _Share:
-    progress: Progress
-    start: float
-    size: float
-    whole: float
-
-    def __call__(self, done: int, total: int) -> None:
-        far = self.start + self.size * done / max(1, total)
-        self.progress(round(STEPS * far), round(STEPS * self.whole))
-
-    def about(self, text: str) -> None:
-        about(self.progress, text)
 
 
 class Steps:
@@ -123,7 +110,7 @@ class Steps:
         return spread(call, jobs, executor, named(all_of_them, stage, "tasks"))
 
     def _share(self, start: float, size: float) -> Progress | None:
-        return None if self._progress is None else _Share(self._progress, start, size, self._whole)
+        return None if self._progress is None else _Part(self._progress, start, size, self._whole, STEPS)
 
     def end(self) -> None:
         """Tell that all is done; sets of heads may have been fewer."""

@@ -10,10 +10,10 @@
 """
 
 import itertools
-import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from timeit import repeat, timeit
 
 import numpy as np
 import pandas as pd
@@ -108,10 +108,11 @@ def _pace(config: TransformerConfig, task: Task, dtype: str) -> _Pace:
         warnings.simplefilter("ignore", RuntimeWarning)  # a head by itself is its own pair
         # What every sweep begins and ends with is in both; the first of all warms up.
         _, one, two = (
-            _seconds(lambda cells=cells: Sweep(cells).run(model, some)) for cells in (alone, alone, alone + paired)
+            timeit(lambda cells=cells: Sweep(cells).run(model, some), number=1)
+            for cells in (alone, alone, alone + paired)
         )
     prompts, read = _Prompts.of(task_rows(some.metric, some.units)), rows[:READ]
-    plain = min(_seconds(lambda: _run_plainly(model, read)) for _ in range(2))
+    plain = min(repeat(lambda: _run_plainly(model, read), number=1, repeat=2))
     return _Pace(
         _Prompts.of(read).plain(small) / plain, prompts.shared * prompts.sweep(small) / max(two - one, 0.2 * one)
     )
@@ -126,22 +127,13 @@ def _run_plainly(model: HookedTransformer, rows: Sequence[Row]) -> None:
         pass
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
 def _probe_seconds(config: TransformerConfig, task: Task, options: ProbeOptions) -> float:
     """Seconds of all probes of one head and of its controls, fitted now to random numbers."""
     marked = labelled(passage_index(list(task_passages(task, options.at))), str(task.feature))
     generator = torch.Generator().manual_seed(0)
     shape = (1, len(marked.words), config.d_head)
     x, twin = (torch.randn(shape, generator=generator) for _ in range(2))
-    started = time.perf_counter()
-    for _ in Measuring(marked, options, torch.device("cpu")).cells(x, twin):
-        pass
-    return time.perf_counter() - started
+    return timeit(lambda: list(Measuring(marked, options, torch.device("cpu")).cells(x, twin)), number=1)
 
 
 Stages = dict[str, float]
@@ -222,11 +214,9 @@ def _apart(task: Task) -> float:
     shares = []
     for unit in task.units:
         one, *others = (each.prompt for each in unit.examples)
-        same = [
-            sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, each, strict=False)))
-            for each in others
-        ]
-        shares += [1 - n / len(one) for n in same]
+        for each in others:
+            pairs = enumerate(zip(one, each, strict=False))
+            shares.append(1 - next((at for at, (a, b) in pairs if a != b), len(one)) / len(one))
     return float(np.mean(shares)) if shares else 1.0
 
 

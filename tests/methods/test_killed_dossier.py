@@ -22,7 +22,6 @@ sys.path[:0] = {[str(HERE), str(HERE.parent)]!r}
 import torch
 torch.set_num_threads(1)
 from test_killed_dossier import judge
-from interp.runs.run import Run
 print("begun", flush=True)
 judge(sys.argv[1])
 """
