@@ -366,6 +366,8 @@ class HeadsOptions(MeasureOptions):
         max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
         first_look: Clusters of the first look, after which heads whose effect is settled leave. Each look that follows
             has twice as many, the last one all; 0 for a single look.
+        max_clusters: Clusters of a task on which heads are ablated at most, alone or together; None for all. Attention,
+            exchanged words and probes cost less and are measured on all units.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, their expected share.
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
         anyway: Measure a task that the model is not shown to do, or, on the command line, one of too few clusters.
@@ -380,6 +382,7 @@ class HeadsOptions(MeasureOptions):
     probes: bool = True
     max_group: int = 24
     first_look: int = 30
+    max_clusters: int | None = None
     correction: Correction = "max-T"
     claims: Any = None
     anyway: bool = False

@@ -45,13 +45,14 @@ def order_of(strata: Sequence[str], seed: int) -> Int[np.ndarray, " unit"]:
     return np.argsort(rank, kind="stable")
 
 
-def sizes_of(clusters: Sequence[str], first: int) -> list[int]:
+def sizes_of(clusters: Sequence[str], first: int, most: int | None = None) -> list[int]:
     """How many of the units, whose `clusters` are given in the order of measuring, each look has.
 
     Args:
         clusters: Of the units, in order.
         first: How many clusters the first look has; each that follows has twice as many, and the last one has all,
             once few are left. With 0 there is but the last.
+        most: How many clusters the last one has at most; None for all.
 
     Returns:
         Rising numbers of units.
@@ -59,10 +60,11 @@ def sizes_of(clusters: Sequence[str], first: int) -> list[int]:
     seen = np.zeros(len(clusters), dtype=int)
     seen[np.unique(numbered(clusters), return_index=True)[1]] = 1
     n_clusters, early = seen.cumsum(), []
-    while 0 < first <= ENOUGH * n_clusters[-1]:
+    last = len(clusters) if most is None else int(np.searchsorted(n_clusters, most, side="right"))
+    while 0 < first <= ENOUGH * n_clusters[last - 1]:
         early.append(int(np.searchsorted(n_clusters, first)) + 1)
         first *= 2
-    return [*early, len(clusters)]
+    return [*early, last]
 
 
 Masks = Sequence[Bool[np.ndarray, " cell"]]

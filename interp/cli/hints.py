@@ -72,6 +72,9 @@ def after_heads(
     if not needed.empty:
         task = frame["task"][needed.idxmin()]
         units = str(math.ceil(needed[frame["task"] == task].max()))
+        if (most := "--max-clusters") in options:  # which would keep heads from being ablated on so many
+            at = list(options).index(most)
+            options = [*options[:at], *options[at + 2 :]]
         named = report.tasks["task"] if "--claims" in options else [task]  # a file of claims may be on all of them
         asked = (*(each for name in named for each in ("--task", str(name))), *of_model(model), *typed, *options)
         return Next(("heads", *asked, "--n", units, "--out", "report"), "units that would decide on heads")

@@ -211,11 +211,11 @@ def heads(
     if asked.max_group == 1:
         raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
     whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
-    if 0 < whole_number("first_look", asked.first_look, least=0, expected="a number of clusters") < FEWEST_CLUSTERS:
-        raise InputError(
-            f"first_look: expected {FEWEST_CLUSTERS} clusters or more, since fewer decide nothing, or 0 for a single "
-            f"look; got {asked.first_look}"
-        )
+    for name, none, otherwise in (("first_look", 0, "or 0 for a single look"), ("max_clusters", None, "or leave it out")):
+        number = getattr(asked, name)
+        if number != none and whole_number(name, number, least=0, expected="a number of clusters") < FEWEST_CLUSTERS:
+            fewest = f"{FEWEST_CLUSTERS} clusters or more, since fewer decide nothing"
+            raise InputError(f"{name}: expected {fewest}, {otherwise}; got {number}")
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
     require_different("tasks", [each.name for each in given], "tasks")
     declared = None

@@ -216,6 +216,11 @@ class Begun:
         sizes = [0, *self.sizes, *[self.sizes[-1]] * n_looks]
         return np.sort(self.order[sizes[look] : sizes[look + 1]])
 
+    def part(self, numbers: Int[np.ndarray, " unit"] | None = None) -> Task:
+        """The task with some of its units; None for those of all looks."""
+        chosen = np.sort(self.order[: self.sizes[-1]]) if numbers is None else numbers
+        return replace(self.task, units=tuple(self.task.units[each] for each in chosen))
+
 
 def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None) -> Begun:
     """Whether the model does the task at all, where every head looks, and what takes a head's place.
@@ -236,8 +241,9 @@ def _order(task: Task, seed: int) -> Int[np.ndarray, " unit"]:
 
 
 def look_sizes(task: Task, asked: HeadsOptions) -> list[int]:
-    """How many units each look has."""
-    return sizes_of([task.units[each].cluster for each in _order(task, asked.seed)], asked.first_look)
+    """How many units each look has, with those before."""
+    clusters = [task.units[each].cluster for each in _order(task, asked.seed)]
+    return sizes_of(clusters, asked.first_look, asked.max_clusters)
 
 
 Pieces = Mapping[str, Sequence[SweepResult]]
@@ -259,7 +265,7 @@ def ablated(
     An interrupted sweep is no evidence on the task.
     """
     numbers, found = begun.units(look, n_looks), dict[str, SweepResult]()
-    part = replace(begun.task, units=tuple(begun.task.units[each] for each in numbers))
+    part = begun.part(numbers)
     # Every look draws other resamples.
     how: Any = {"seed": asked.seed + look, "draws": asked.draws, "memory_budget": asked.memory_budget, "run": run}
     for number, (kind, heads) in enumerate(stay.items()):

@@ -121,7 +121,7 @@ def judge_models(
         _tested(*each, asked, "declared" if declared is not None else "chosen" if choose_on else "")
         for each in zip(own, tests, chosen, strict=True)
     ]
-    groups = _groups(models, own, frames, asked, steps)
+    groups = _groups(models, begun, frames, asked, steps)
     steps.end()
     judged = []
     for evidence, frame, sets in zip(own, frames, groups, strict=True):
@@ -175,21 +175,21 @@ def _in_looks(
 
 def _groups(
     models: Sequence[Any],
-    by_model: Sequence[Sequence[TaskEvidence]],
+    begun: Sequence[Sequence[Begun]],
     frames: Sequence[pd.DataFrame],
     asked: HeadsOptions,
     steps: Steps,
 ) -> list[pd.DataFrame]:
     """Every model's groups: sets are ablated together, and again without those that are no members."""
     found: list[list[pd.DataFrame]] = [[] for _ in models]
-    evidence = {(number, each.task.name): each for number, own in enumerate(by_model) for each in own}
+    every = {(number, each.task.name): each for number, own in enumerate(begun) for each in own}
     rows = [decidable(frame) for frame in frames]
     sets = {
         (number, task): candidates(rows[number][rows[number]["task"] == task], asked.max_group)
-        for number, task in evidence
+        for number, task in every
     }
     while sets:
-        jobs = [(models[at[0]], evidence[at].task, evidence[at].means, *heads, asked) for at, heads in sets.items()]
+        jobs = [(models[at[0]], every[at].part(), every[at].means, *heads, asked) for at, heads in sets.items()]
         measured = dict(zip(sets, steps.made("heads together", ablated_together, jobs, SET_COST), strict=True))
         last, sets = sets, {}
         for number, own in enumerate(found):

@@ -234,12 +234,13 @@ def _heads(
     n_heads = config.n_layers * config.n_heads
     found = max(1, round(FOUND * n_heads))
     passes, base, sweep = references.plain(config), own.plain(config), own.sweep(config)
-    first = look_sizes(task, asked)[0] / len(task.units)
+    sizes = look_sizes(task, asked)
+    first, every = sizes[0] / len(task.units), sizes[-1] / len(task.units)
     both = sweep * (1 + own.shared) / speed.sweep
     stages = {
         "attention": (passes + 2 * base) / speed.plain,
         "first look": (passes + 2 * first * base) / speed.plain + first * both,
-        "later looks": (1 - first) * (2 * base / speed.plain + STAYING * both),
+        "later looks": (every - first) * (2 * base / speed.plain + STAYING * both),
         "exchange": 3 * base / speed.plain + found / n_heads * sweep / speed.sweep,
     }
     if asked.probes:
@@ -247,7 +248,7 @@ def _heads(
         stages |= _probe(config, task, own, speed, fewer)
     if asked.max_group:
         cells = 2 + 2 * min(found, asked.max_group)
-        stages["sets"] = 2 * base / speed.plain + cells / n_heads * sweep / speed.sweep
+        stages["sets"] = every * (2 * base / speed.plain + cells / n_heads * sweep / speed.sweep)
     some, few = min(1.0, MOST_COMPARED / len(task.units)), min(1.0, CardOptions.max_units / len(task.units))
     patched = found * (len(REPLACEMENTS) + WORDS) * some + found * _n_paths(config) * few
     read = 2 * passes + (4 * some + 2 * few) * base

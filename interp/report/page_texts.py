@@ -41,6 +41,8 @@ def explained_terms(page: str, provenance: Mapping[str, Any], **known: Any) -> l
         probes = "; probes are one by task, and count as often as there are tasks"
     first_look = provenance.get("first_look", 0)
     looks = said["looks"].format(first=first_look) + " " if first_look else ""
+    if most := provenance.get("max_clusters"):
+        looks += said["most clusters"].format(most=most) + " "
     how = {"what": what, "correction": said[name], "absent": absent, "probes": probes, "looks": looks}
     first, *others = explained(page, **known).items()
     return [first, ("Adjusted p", said["test"].format(alpha=provenance.get("alpha", 0.05), **how)), *others]

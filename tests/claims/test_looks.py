@@ -120,6 +120,14 @@ def test_sizes_are_the_units_that_bring_so_many_clusters():
     assert sizes_of(clusters, 80) == [200]  # three quarters and more are as good as all
 
 
+def test_the_last_look_has_at_most_so_many_clusters():
+    clusters = [name for n in range(100) for name in (str(n), str(n))]
+    assert sizes_of(clusters, 30, 60) == [59, 120]
+    assert sizes_of(clusters, 30, 30) == [60]
+    assert sizes_of(clusters, 0, 50) == [100]
+    assert sizes_of(clusters, 30, 1_000) == [59, 119, 200]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cells", [12, 144])
 def test_error_rates_hold_over_all_looks(cells):

@@ -52,6 +52,11 @@ class TestHeads:
         name, options = typed(hint)
         assert (name, options["n"], options["task"], options["probes"]) == ("heads", 410, ["ioi"], False)
 
+    def test_where_clusters_were_limited_the_next_ablation_is_not(self):
+        hint = hints.after_heads(judged(a=("undecided", 90.0)), None, ["ioi"], ["--max-clusters", "30", "--no-probes"])
+        assert typed(hint)[1].get("max_clusters") is None
+        assert typed(hint)[1]["probes"] is False
+
     def test_a_file_of_claims_is_asked_of_all_tasks(self):
         report = judged(a=("undecided", 20.0))
         report.tasks = pd.DataFrame({"task": ["ioi", "agreement"], "base_low": [1.0, 1.0]})

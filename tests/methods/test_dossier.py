@@ -449,6 +449,7 @@ def test_same_seed_same_report(report):
         (None, {"min_effect": 2.0}, "min_effect: expected a number from 0 to 1, got 2"),
         (None, {"seed": -1}, r"seed: expected a whole number from 0 to .*, got -1"),
         (None, {"first_look": 10}, "first_look: expected 30 clusters or more, since fewer decide nothing, or 0"),
+        (None, {"max_clusters": 29}, "max_clusters: expected 30 clusters or more, since .*, or leave it out; got 29"),
         (None, {"max_group": 1}, "max_group: expected 2 heads or more, or 0 to leave that out, got 1"),
         ([varied_task()], {"siblings": HandModel()}, r"siblings: expected a list of models, got .*; give \[model\]"),
         ([varied_task()], {"siblings": None}, r"siblings: expected a list of models, got .*; give \[model\]"),

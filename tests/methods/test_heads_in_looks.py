@@ -78,6 +78,19 @@ def test_looks_add_up_to_all_units_each_once():
     assert sorted(np.concatenate(parts)) == list(range(len(begun.task.units)))
 
 
+def test_heads_are_ablated_on_at_most_so_many_clusters_and_looked_at_on_all(monkeypatch):
+    """Alone and together: attention has all units."""
+    together = []
+    measure = judging.ablated_together
+    monkeypatch.setattr(judging, "ablated_together", lambda *a, **k: together.append(measure(*a, **k)) or together[-1])
+    found = heads(noun_model(), [task()], probes=False, first_look=0, max_clusters=40)
+    ablated = found.examples[found.examples["effect"].notna()]
+    assert ablated["cluster"].nunique() == 40
+    assert (found.summary()["n_attention_clusters"] == 96).all()
+    assert {each["cluster"].nunique() for each in together if len(each)} <= {40}
+    assert found.provenance["max_clusters"] == 40
+
+
 def test_killed_in_a_look_it_goes_on_to_the_same_table(tmp_path, monkeypatch):
     """Whichever sweep it dies in: what is complete is found again."""
     tasks, how = [task(), task("b")], {"probes": False, "max_group": 0}
