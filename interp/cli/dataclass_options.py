@@ -64,7 +64,8 @@ COMPLETED = {
 }
 LEAST = {
     **{"n": 1, "seed": 0, "draws": 1, "layers": 0, "cv": 2, "min_examples": 1, "max_window": 2, "max_units": 1},
-    **{"first_look": 0, "max_clusters": 1, "threads": 1, "processes": 1, "gpus": 0, "devices": 1, "prompts": 1, "tokens": 1},
+    **{"first_look": 0, "max_clusters": 1, "threads": 1, "processes": 1, "gpus": 0, "devices": 1},
+    **{"prompts": 1, "tokens": 1},
 }
 TYPED = {
     "heads": " Each is LAYER.HEAD, both counted from 0, as in 2.1; repeat it for several.",

@@ -211,7 +211,10 @@ def heads(
     if asked.max_group == 1:
         raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
     whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
-    for name, none, otherwise in (("first_look", 0, "or 0 for a single look"), ("max_clusters", None, "or leave it out")):
+    for name, none, otherwise in (
+        ("first_look", 0, "or 0 for a single look"),
+        ("max_clusters", None, "or leave it out"),
+    ):
         number = getattr(asked, name)
         if number != none and whole_number(name, number, least=0, expected="a number of clusters") < FEWEST_CLUSTERS:
             fewest = f"{FEWEST_CLUSTERS} clusters or more, since fewer decide nothing"
