@@ -117,25 +117,35 @@ def check_aligned(rows: Sequence[Row], references: Sequence[Row], ways: Sequence
 
 
 def draw_donors(
-    rows: Sequence[Row], references: Sequence[Row], draws: int, seed: int, ways: Sequence[str] = ()
+    rows: Sequence[Row],
+    references: Sequence[Row],
+    draws: int,
+    seed: int,
+    ways: Sequence[str] = (),
+    units: Sequence[int] | None = None,
 ) -> dict[tuple[int, int], list[int]]:
     """For every example and length, the reference rows that stand in for it, one per draw.
 
     Drawn with replacement among those of the same fold, template and length, never the row itself; a row that has none
-    is refused.
+    is refused. Examples of one unit, of which `units` has the number, share their donors where they can: what a donor
+    says of the answer raises one and lowers its counterfactual, and is not in their mean.
     """
     generator = np.random.default_rng(seed)
+    pools, texts = _others(rows, references), {(row.example, len(row.tokens)): row for row in reversed(rows)}
     donors: dict[tuple[int, int], list[int]] = {}
-    texts = {(row.example, len(row.tokens)): row for row in reversed(rows)}
-    for key, others in _others(rows, references).items():
+    drawn: dict[tuple[Any, ...], list[int]] = {}
+    for key, others in pools.items():
+        row = texts[key]
         if not others:
-            row = texts[key]
             raise InputError(
                 f"resample: no other reference example has the template {row.template!r} and the "
                 f"{len(row.tokens)} tokens of {row.encoded.example.text!r}",
                 *ways,
             )
-        donors[key] = generator.choice(others, size=draws).tolist()
+        alike = (row.example if units is None else units[row.example], row.fold, row.template, len(row.tokens))
+        if alike not in drawn or not set(drawn[alike]) <= set(others):
+            drawn[alike] = generator.choice(others, size=draws).tolist()
+        donors[key] = drawn[alike]
     return donors
 
 
@@ -215,7 +225,8 @@ def make_replacement(
         run = Later(partial(_means, model, references, sites, memory_budget, (replacement,)), model, memory_budget)
         means = Later(partial(_named, run, replacement), model, memory_budget)
         return Means(means, hash_of(references), replacement)
-    donors = draw_donors(rows, references, draws, seed, ways)
+    units = [number for number, unit in enumerate(task.units) for _ in unit.examples]
+    donors = draw_donors(rows, references, draws, seed, ways, units)
     activations = Later(partial(_of_donors, model, references, sites, memory_budget, donors), model, memory_budget)
     return Resample(activations, donors, draws, hash_of(references))
 

@@ -6,8 +6,8 @@
   same thing.
 - **template mean**: over all positions of the reference examples of the same template.
 - **resample**: the activation of another reference example of the same template and length, never of
-  the example itself. With K draws, K forward passes are made and their *effects* are averaged:
-  averaging activations would be a positional mean.
+  the example itself, and the same for all examples of a unit. With K draws, K forward passes are
+  made and their *effects* are averaged: averaging activations would be a positional mean.
 - **patch**: the activation of the unit's other example, which ``Row.source`` names.
 - **word**: what a head computes from another run's keys and values at the related word (``word_exchange.py``).
 - **add**: something is added to it.
@@ -180,8 +180,8 @@ class Resample(Replacement):
 
     Attributes:
         activations: By reference row and site, without the batch's axis.
-        donors: By example and length, one reference row per draw. The right and the wrong
-            sentence of an example get the same donor where they are equally long.
+        donors: By example and length, one reference row per draw. The examples of a unit, and the right and the wrong
+            sentence of an example, get the same donor where they are equally long.
         draws: How many resamples.
         reference_hash: Of the reference sets.
     """

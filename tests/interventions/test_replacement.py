@@ -238,6 +238,20 @@ class TestDonors:
         assert found.dropped == {"before": 2, "no reference example of its template and length": 2}
         assert found.references == task.references
 
+    def test_the_examples_of_a_unit_share_it_where_it_is_none_of_them(self):
+        units = [pair(prompts(before, 4 - before)) for before in range(4)]
+        task, seen = task_of(units, units), set()
+        for seed in range(8):
+            made = make_replacement("resample", HandModel(), task, sites=[Z], draws=2, seed=seed)
+            for number in range(0, 8, 2):
+                item, counterfactual = (made.donors[each, 7] for each in (number, number + 1))
+                assert number not in item
+                assert number + 1 not in counterfactual
+                alone = number + 1 in item  # which its counterfactual must not have
+                assert alone or item == counterfactual
+                seen.add(alone)
+        assert seen == {False, True}
+
     def test_an_example_is_no_donor_of_itself(self):
         """Of a pair that is its own reference each has the other; a sentence alone has none."""
         both, alone = pair(prompts(1, 1)), replace(pair(prompts(1, 1)), counterfactual=None)
