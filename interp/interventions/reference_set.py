@@ -14,7 +14,7 @@ Examples:
 """
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -29,7 +29,7 @@ from interp.arguments import whole_number
 from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
 from interp.interventions.replacement import ALIKE, Erase, Later, Means, Patch, Replacement, Resample, Zero
-from interp.interventions.rows import Row, task_rows
+from interp.interventions.rows import Batch, Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site
 from interp.options import ReplacementName
@@ -70,13 +70,24 @@ def reference_rows(task: Task) -> list[Row]:
     return rows
 
 
+Readers = Mapping[Site, Callable[[Batch, Tensor], None]]
+"""By site, what else is done with activations of the reference set."""
+
+
 def _means(
-    model: Any, rows: Sequence[Row], sites: Sequence[Site], memory_budget: int | None, names: Sequence[str]
+    model: Any,
+    rows: Sequence[Row],
+    sites: Sequence[Site],
+    memory_budget: int | None,
+    names: Sequence[str],
+    readers: Readers,
 ) -> dict[tuple[str, Hashable, Site], Float[Tensor, "..."]]:
     """By name and site, means over the rows that are alike to such a replacement: over all positions, or at each."""
     sums: dict[tuple[str, Hashable, Site], Tensor] = {}
     counts: dict[tuple[str, Hashable, Site], int] = {}
-    for batch, by_site in activations_of(model, rows, sites, memory_budget):
+    for batch, by_site in activations_of(model, rows, [*sites, *readers], memory_budget):
+        for site, read in readers.items():
+            read(batch, by_site.pop(site))
         groups: dict[tuple[str, Hashable], list[int]] = {}
         for name, (number, row) in product(names, enumerate(batch.rows)):
             groups.setdefault((name, ALIKE[name](row)), []).append(number)
@@ -222,7 +233,7 @@ def make_replacement(
     if replacement == "positional_mean":
         check_aligned(rows, references, ways)
     if replacement in ALIKE:
-        run = Later(partial(_means, model, references, sites, memory_budget, (replacement,)), model, memory_budget)
+        run = Later(partial(_means, model, references, sites, memory_budget, (replacement,), {}), model, memory_budget)
         means = Later(partial(_named, run, replacement), model, memory_budget)
         return Means(means, hash_of(references), replacement)
     units = [number for number, unit in enumerate(task.units) for _ in unit.examples]
@@ -239,6 +250,7 @@ def make_means(
     *,
     sites: Sequence[Site],
     memory_budget: int | None = None,
+    readers: Readers | None = None,
 ) -> dict[ReplacementName, Means]:
     """Several means, as of ``make_replacement``, whose reference sets are run once for all of them.
 
@@ -248,6 +260,8 @@ def make_means(
         task: Its units and references.
         sites: What is going to be replaced.
         memory_budget: Bytes that are held while the reference set is run; None for the device's default.
+        readers: By other sites, what is given the rows of each batch and their activations there; then the reference
+            set is run now.
 
     Returns:
         The means by their names.
@@ -264,7 +278,11 @@ def make_means(
         ['mean', 'template_mean']
     """
     made = {name: make_replacement(name, model, task, sites=sites, memory_budget=memory_budget) for name in names}
-    run = Later(partial(_means, model, reference_rows(task), sites, memory_budget, names), model, memory_budget)
+    run: Mapping[Any, Tensor] = Later(
+        partial(_means, model, reference_rows(task), sites, memory_budget, names, readers or {}), model, memory_budget
+    )
+    if readers:
+        run = dict(run)
     return {
         name: replace(each, means=Later(partial(_named, run, name), model, memory_budget))
         for name, each in made.items()

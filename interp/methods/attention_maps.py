@@ -36,10 +36,7 @@ def run_patterns(
 
     def reader(layer: int) -> Callable[..., None]:
         def read(pattern: Pattern, *, hook: Any) -> None:
-            # A sum is no number if a summand is none, and costs less than looking at each.
-            if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
-                raise InputError(NO_NUMBERS)
-            take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
+            take(layer, checked(pattern))
 
         return read
 
@@ -49,25 +46,46 @@ def run_patterns(
         model.run_with_hooks(tokens, fwd_hooks=hooks, **without_logits(model))
 
 
+def checked(pattern: Pattern) -> Pattern:
+    """In 32 bits or more; anything else than numbers is refused."""
+    # A sum is no number if a summand is none, and costs less than looking at each.
+    if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
+        raise InputError(NO_NUMBERS)
+    return pattern.to(torch.promote_types(pattern.dtype, torch.float32))
+
+
 def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.ndarray, "example cell key_pos"]:
     """Attention from each example's query, by head and key position; 0 beyond the query.
 
     Of a batch's patterns only the query's row is kept, so memory stays small. Heads are in the order (layer 0, head 0),
     (layer 0, head 1), ...
     """
-    n_layers, n_heads = model.cfg.n_layers, model.cfg.n_heads
-    n_keys = 1 + max(query_of(each) for each in examples)
-    weights = np.zeros((len(examples), n_layers, n_heads, n_keys))
+    kept = KeptQueries(model, examples)
     for batch in _batches(model, examples):
-        run_patterns(model, batch.tokens, partial(_keep_queries, batch, weights))
-    return weights.reshape(len(examples), n_layers * n_heads, n_keys)
+        run_patterns(model, batch.tokens, partial(kept.take, batch))
+    return kept.weights()
 
 
-def _keep_queries(batch: Batch, into: np.ndarray, layer: int, pattern: Pattern) -> None:
-    queries = torch.tensor([query_of(row.encoded) for row in batch.rows], device=pattern.device)
-    chosen = pattern[torch.arange(len(queries), device=pattern.device), :, queries]
-    width = min(chosen.shape[-1], into.shape[-1])
-    into[batch.examples, layer, :, :width] = chosen[..., :width].float().cpu().numpy()
+class KeptQueries:
+    """The rows of the queries, of examples that run in batches; of one without a query in what is run, none is kept."""
+
+    def __init__(self, model: Any, examples: Sequence[EncodedExample]):
+        n_keys = 1 + max((query_of(each) for each in examples if each.query is not None), default=0)
+        self._weights = np.zeros((len(examples), model.cfg.n_layers, model.cfg.n_heads, n_keys))
+
+    def weights(self) -> Float[np.ndarray, "example cell key_pos"]:
+        """Of all heads of all layers, in order."""
+        n_examples, n_layers, n_heads, n_keys = self._weights.shape
+        return self._weights.reshape(n_examples, n_layers * n_heads, n_keys)
+
+    def take(self, batch: Batch, layer: int, pattern: Pattern) -> None:
+        """Keep them of a batch whose rows have the numbers of their examples."""
+        known = ((at, row.encoded.query) for at, row in enumerate(batch.rows))
+        asking = {at: query for at, query in known if query is not None and query < pattern.shape[-2]}
+        chosen = pattern[list(asking), :, list(asking.values())]
+        width = min(chosen.shape[-1], self._weights.shape[-1])
+        into = [batch.rows[at].example for at in asking]
+        self._weights[into, layer, :, :width] = chosen[..., :width].float().cpu().numpy()
 
 
 def patterns(

@@ -18,14 +18,14 @@ from interp.claims.looks import order_of, sizes_of
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
-from interp.interventions.reference_set import make_replacement, mean_of_positions, with_donors
+from interp.interventions.reference_set import make_means, mean_of_positions, reference_rows, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate, check_heads
 from interp.methods.behaviour import require_able
 from interp.methods.probes.probe import probe
 from interp.methods.progress import about, complete, named, part_of
-from interp.methods.task_attention import BY, MEASURES, AttentionResult, task_attention
+from interp.methods.task_attention import BY, MEASURES, AttentionResult, ReferenceAttention, attention_of_units
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
@@ -231,8 +231,11 @@ def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | N
     about(progress, f"{task.name}: attention")
     task, seed = with_donors(task), asked.seed
     own = require_able(model, task, seed=seed, anyway=asked.anyway)
-    attention = task_attention(model, task, seed=seed)
-    means = _means(model, task, asked.memory_budget)
+    name, seen = mean_of_positions(task), ReferenceAttention(model, task, reference_rows(task))
+    sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
+    how: Any = {"sites": sites, "memory_budget": asked.memory_budget, "readers": seen.readers}
+    means = make_means([name], model, task, **how)[name]
+    attention = attention_of_units(model, task, seed=seed, references_seen=seen)
     return Begun(task, own, means, attention, _order(task, seed), look_sizes(task, asked))
 
 
@@ -346,14 +349,6 @@ def gather(
     stay = dict.fromkeys(KINDS, check_heads(model, None))
     pieces = {kind: [each] for kind, each in ablated(model, begun, 0, 1, stay, asked, run, steps[0]).items()}
     return gathered(model, begun, pieces, asked, run, steps[1])
-
-
-def _means(model: Any, task: Task, memory_budget: int | None) -> Means:
-    """The mean at every position where positions mean the same, else of the template; references are run once."""
-    sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
-    made = make_replacement(mean_of_positions(task), model, task, sites=sites, memory_budget=memory_budget)
-    assert isinstance(made, Means)
-    return made
 
 
 def _able(excess: UnitTable, ablations: Sequence[SweepResult], asked: HeadsOptions) -> list[Head]:

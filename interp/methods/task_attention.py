@@ -18,6 +18,7 @@ Clark et al. (2019), "What does BERT look at?"; Voita et al. (2019), "Analyzing 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,14 +29,16 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.claim import Measured, claim
 from interp.claims.units import UnitTable, by_stratum, estimates
 from interp.interventions.provenance import task_provenance
-from interp.interventions.rows import example_labels
+from interp.interventions.rows import Batch, Row, example_labels
 from interp.interventions.sweep import Progress
-from interp.methods.attention_baselines import Baseline, Keys, is_testable, marked, toughest
-from interp.methods.attention_maps import query_attention
+from interp.methods.attention_baselines import Baseline, Keys, is_in_the_prompt, is_testable, marked, toughest
+from interp.methods.attention_maps import KeptQueries, checked, query_attention
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
+from interp.model.sites import Site
 from interp.result import Result
+from interp.shapes import Pattern
 from interp.tasks.task import EncodedExample, Task
 
 BY = ("layer", "head", "feature_value")
@@ -163,7 +166,42 @@ def task_attention(
         >>> found.strongest().nlargest(1, "excess")[["layer", "head"]].to_numpy().tolist()
         [[2, 2]]
     """
-    given = as_task(task, model, n=n, seed=seed)
+    return attention_of_units(model, as_task(task, model, n=n, seed=seed), seed=seed, progress=progress)
+
+
+class ReferenceAttention:
+    """Attention on a task's reference examples, as a run of the `rows` of its reference set passes by.
+
+    Attributes:
+        readers: By site, what takes the batches of the run; none where its rows are not what attention is scored on.
+    """
+
+    def __init__(self, model: Any, task: Task, rows: Sequence[Row]):
+        self._folds = np.array([row.fold for row in rows])
+        self._kept, self.readers = KeptQueries(model, [row.encoded for row in rows]), dict[Site, Any]()
+        examples = [each for fold in np.unique(self._folds) for unit in task.references[fold] for each in unit.examples]
+        self._testable = np.array([is_testable(each) for each in examples])
+        tested = (each for each in examples if is_testable(each))
+        if [row.tokens for row in rows] == [each.prompt for each in examples] and all(map(is_in_the_prompt, tested)):
+            self.readers = {Site("pattern", layer): partial(self._take, layer) for layer in range(model.cfg.n_layers)}
+
+    def _take(self, layer: int, batch: Batch, pattern: Pattern) -> None:
+        self._kept.take(batch, layer, checked(pattern))
+
+    def of(self, fold: int) -> Float[np.ndarray, "example cell key_pos"] | None:
+        """Of the testable examples of one set; None where nothing was taken."""
+        return self._kept.weights()[(self._folds == fold) & self._testable] if self.readers else None
+
+
+def attention_of_units(
+    model: Any,
+    given: Task,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    references_seen: ReferenceAttention | None = None,
+) -> AttentionResult:
+    """As ``task_attention``; of reference examples that were seen, it runs none again."""
     encoded, folds = given.examples, np.array([unit.fold for unit in given.units for _ in unit.examples])
     labels = pd.DataFrame(example_labels(given)).assign(feature_value=[_value(given, each) for each in encoded])
     tagged = np.array([each.query is not None and bool(each.related) for each in encoded])
@@ -175,7 +213,8 @@ def task_attention(
         of_fold = scored[folds[scored["example"]] == fold]
         references = _testable_references(given, fold)
         if references and not of_fold.empty:
-            parts.append(_fold_frame(model, given, of_fold, references, special))
+            seen = None if references_seen is None else references_seen.of(fold)
+            parts.append(_fold_frame(model, given, of_fold, references, special, seen))
         n_without_reference += 0 if references else len(of_fold)
         if progress is not None:
             progress(done, len(np.unique(folds)))
@@ -221,12 +260,18 @@ def _testable_references(task: Task, fold: int) -> list[EncodedExample]:
 
 
 def _fold_frame(
-    model: Any, task: Task, labels: pd.DataFrame, references: Sequence[EncodedExample], special: frozenset[int]
+    model: Any,
+    task: Task,
+    labels: pd.DataFrame,
+    references: Sequence[EncodedExample],
+    special: frozenset[int],
+    seen: Float[np.ndarray, "example cell key_pos"] | None,
 ) -> pd.DataFrame:
     """Score examples against the baselines that their reference examples chose, value by value."""
     examples = [task.examples[number] for number in labels["example"]]
     values = [_value(task, each) for each in references]
-    looked, weights = query_attention(model, references), query_attention(model, examples)
+    looked = query_attention(model, references) if seen is None else seen
+    weights = query_attention(model, examples)
     parts = []
     for value in labels["feature_value"].unique():
         # Of values that are taken together, or of one without references: all of them.

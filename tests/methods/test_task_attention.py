@@ -1,6 +1,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hand_model import (
@@ -22,10 +23,14 @@ from hand_model import (
     varied_task,
 )
 
+import interp
+from interp.interventions.reference_set import make_means, mean_of_positions, reference_rows
+from interp.methods import task_attention as module
 from interp.methods.attention_baselines import Baseline, Keys, candidates, toughest
 from interp.methods.attention_maps import query_attention
-from interp.methods.task_attention import task_attention
+from interp.methods.task_attention import ReferenceAttention, attention_of_units, task_attention
 from interp.model.config import TransformerConfig
+from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.tasks.task import Unit
 
@@ -65,6 +70,36 @@ def test_the_baseline_is_chosen_on_the_reference_set_alone():
     references = [pair(prompts(2, number)) for number in range(5)]
     summary = task_attention(HandModel(), task_of(units, references)).summary().set_index("head")
     assert summary.loc[0, "baseline"] == "position 3"
+
+
+MODEL = interp.load_model()
+
+
+def test_references_that_were_seen_in_another_run_give_the_same_and_are_not_run_again(monkeypatch):
+    """Some of them are not testable: their related word is the first token."""
+    task, ran = interp.load_task("agreement", tokenizer=MODEL.tokenizer, n=40), []
+    seen = ReferenceAttention(MODEL, task, reference_rows(task))
+    name, sites = mean_of_positions(task), [Site("z", 1)]
+    means = make_means([name], MODEL, task, sites=sites, readers=seen.readers)[name]
+    expected = task_attention(MODEL, task)
+    monkeypatch.setattr(
+        module, "query_attention", lambda model, examples: ran.append(examples) or query_attention(model, examples)
+    )
+    found = attention_of_units(MODEL, task, references_seen=seen)
+    assert [len(each) for each in ran] == [found.examples["example"].nunique()]
+    pd.testing.assert_frame_equal(found.examples, expected.examples, atol=1e-6)
+    alone = make_means([name], MODEL, task, sites=sites)[name]
+    for key, mean in alone.means.items():
+        torch.testing.assert_close(means.means[key], mean)
+
+
+def test_references_that_are_scored_on_other_rows_are_run_for_attention():
+    task = task_of(
+        [pair([BOS, KEY, NEAR, THERE])], [pair([BOS, KEY, BY, BY, THERE])], metric="sentence_log_probability"
+    )
+    seen = ReferenceAttention(HandModel(), task, reference_rows(task))
+    assert seen.readers == {}
+    assert seen.of(0) is None
 
 
 def test_bos_is_never_a_baseline():
