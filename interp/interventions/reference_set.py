@@ -23,7 +23,7 @@ from typing import Any, get_args
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from interp.arguments import whole_number
 from interp.errors import InputError, suggest
@@ -32,6 +32,7 @@ from interp.interventions.replacement import ALIKE, Erase, Later, Means, Patch, 
 from interp.interventions.rows import Batch, Row, task_rows
 from interp.model.devices import documented
 from interp.model.sites import Site
+from interp.model.weights import weights_hash
 from interp.options import ReplacementName
 from interp.tasks.drawing import ALONE
 from interp.tasks.task import Task
@@ -70,6 +71,9 @@ def reference_rows(task: Task) -> list[Row]:
     return rows
 
 
+Kept = dict[Any, tuple[frozenset[Site], Mapping[Any, Float[Tensor, "..."]]]]
+"""Means of all kinds, with their sites, by model and reference set."""
+MOST_KEPT = 8
 Readers = Mapping[Site, Callable[[Batch, Tensor], None]]
 """By site, what else is done with activations of the reference set."""
 
@@ -251,6 +255,7 @@ def make_means(
     sites: Sequence[Site],
     memory_budget: int | None = None,
     readers: Readers | None = None,
+    kept: Kept | None = None,
 ) -> dict[ReplacementName, Means]:
     """Several means, as of ``make_replacement``, whose reference sets are run once for all of them.
 
@@ -262,6 +267,7 @@ def make_means(
         memory_budget: Bytes that are held while the reference set is run; None for the device's default.
         readers: By other sites, what is given the rows of each batch and their activations there; then the reference
             set is run now.
+        kept: Of other calls, where their means are found again: those of the last few reference sets.
 
     Returns:
         The means by their names.
@@ -278,16 +284,35 @@ def make_means(
         ['mean', 'template_mean']
     """
     made = {name: make_replacement(name, model, task, sites=sites, memory_budget=memory_budget) for name in names}
-    run: Mapping[Any, Tensor] = Later(
-        partial(_means, model, reference_rows(task), sites, memory_budget, names, readers or {}), model, memory_budget
-    )
-    if readers:
-        run = dict(run)
+    rows = reference_rows(task)
+    if kept is None or not isinstance(model, nn.Module):
+        run = _run(model, rows, sites, memory_budget, names, readers)
+    else:
+        key = weights_hash(model), hash_of(rows)
+        known, run = kept.get(key, (frozenset(), {}))
+        if readers or not known >= set(sites):
+            run = _run(model, rows, sites, memory_budget, tuple(ALIKE), readers)
+            kept[key] = frozenset(sites), run
+            for old in list(kept)[:-MOST_KEPT]:
+                del kept[old]
     return {
         name: replace(each, means=Later(partial(_named, run, name), model, memory_budget))
         for name, each in made.items()
         if isinstance(each, Means)
     }
+
+
+def _run(
+    model: Any,
+    rows: Sequence[Row],
+    sites: Sequence[Site],
+    memory_budget: int | None,
+    names: Sequence[str],
+    readers: Readers | None,
+) -> Mapping[Any, Float[Tensor, "..."]]:
+    """Means, computed now where others read along, or else when one of them is asked for."""
+    found = Later(partial(_means, model, rows, sites, memory_budget, names, readers or {}), model, memory_budget)
+    return dict(found) if readers else found
 
 
 def mean_of_positions(task: Task) -> ReplacementName:

@@ -98,7 +98,7 @@ def gather_parts(
         named(part_of(progress, number, 3, STEPS), f"{task.name}: cards, {what}", "cells")
         for number, what in enumerate(("ablation", "words", "paths"))
     ]
-    made, refused = _replacements(model, some, heads, asked)
+    made, refused = _replacements(model, some, heads, asked, run)
     how: Any = {"seed": seed, "run": run}
     measured: dict[str, Mapping[Head, pd.DataFrame] | str] = {
         "replacements": _or_reason(
@@ -125,7 +125,7 @@ def gather_parts(
 
 
 def _replacements(
-    model: Any, task: Task, heads: Sequence[Head], asked: HeadsOptions
+    model: Any, task: Task, heads: Sequence[Head], asked: HeadsOptions, run: Run | None
 ) -> tuple[dict[ReplacementName, Replacement], dict[ReplacementName, str]]:
     """Of what heads write and of their values, so that the references are run once; and why others are refused."""
     made: dict[ReplacementName, Replacement] = {}
@@ -137,9 +137,8 @@ def _replacements(
             made[name] = make_replacement(name, model, task, sites=sites, draws=asked.draws, seed=asked.seed)
         except InputError as error:
             refused[name] = str(error)
-    if card_patching.has_values_by_head(model):
-        sites += [Site("v", layer) for layer in layers]
-    return made | make_means([name for name in made if name in ALIKE], model, task, sites=sites), refused
+    sites, kept = card_patching.written_sites(model, layers), None if run is None else run.means
+    return made | make_means([name for name in made if name in ALIKE], model, task, sites=sites, kept=kept), refused
 
 
 def _or_reason(measure: Callable[[], Found]) -> Found | str:

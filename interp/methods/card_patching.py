@@ -17,7 +17,7 @@ factual associations", who block the attention instead: then what is left of it 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -212,6 +212,12 @@ def has_values_by_head(model: Any) -> bool:
     """Whether the model shows each head's own values."""
     known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
     return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)
+
+
+def written_sites(model: Any, layers: Iterable[int]) -> list[Site]:
+    """What heads write, and each head's own values where the model shows them."""
+    names = ["z", "v"] if has_values_by_head(model) else ["z"]
+    return [Site(name, layer) for name in names for layer in layers]
 
 
 def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: int = 5) -> pd.DataFrame:

@@ -23,12 +23,12 @@ from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate, check_heads
 from interp.methods.behaviour import require_able
+from interp.methods.card_patching import written_sites
 from interp.methods.probes.probe import probe
 from interp.methods.progress import about, complete, named, part_of
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, ReferenceAttention, attention_of_units
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
-from interp.model.sites import Site
 from interp.options import HeadsOptions, ProbeOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
@@ -222,7 +222,9 @@ class Begun:
         return replace(self.task, units=tuple(self.task.units[each] for each in chosen))
 
 
-def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None) -> Begun:
+def begin(
+    model: Any, task: Task, asked: HeadsOptions, *, run: Run | None = None, progress: Progress | None = None
+) -> Begun:
     """Whether the model does the task at all, where every head looks, and what takes a head's place.
 
     Units that have no other example of their template and length to resample from are left out, and counted. Unless it
@@ -232,9 +234,9 @@ def begin(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | N
     task, seed = with_donors(task), asked.seed
     own = require_able(model, task, seed=seed, anyway=asked.anyway)
     name, seen = mean_of_positions(task), ReferenceAttention(model, task, reference_rows(task))
-    sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
-    how: Any = {"sites": sites, "memory_budget": asked.memory_budget, "readers": seen.readers}
-    means = make_means([name], model, task, **how)[name]
+    how: Any = {"memory_budget": asked.memory_budget, "kept": None if run is None else run.means}
+    sites = written_sites(model, range(model.cfg.n_layers))
+    means = make_means([name], model, task, sites=sites, readers=seen.readers, **how)[name]
     attention = attention_of_units(model, task, seed=seed, references_seen=seen)
     return Begun(task, own, means, attention, _order(task, seed), look_sizes(task, asked))
 
@@ -345,7 +347,7 @@ def gather(
 ) -> TaskEvidence:
     """All the evidence on all heads and units, in one look."""
     steps = [part_of(progress, number, 2, model.cfg.n_layers * model.cfg.n_heads) for number in range(2)]
-    begun = begin(model, task, replace(asked, first_look=0))
+    begun = begin(model, task, replace(asked, first_look=0), run=run)
     stay = dict.fromkeys(KINDS, check_heads(model, None))
     pieces = {kind: [each] for kind, each in ablated(model, begun, 0, 1, stay, asked, run, steps[0]).items()}
     return gathered(model, begun, pieces, asked, run, steps[1])

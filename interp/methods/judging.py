@@ -211,7 +211,7 @@ def _begun(
     try:
         if choosing:
             return gather(model, task, asked, run=run, progress=progress)
-        return begin(model, task, asked, progress=progress)
+        return begin(model, task, asked, run=run, progress=progress)
     except NoRoomError:  # which may pass
         raise
     except InputError as error:

@@ -50,6 +50,7 @@ class Run:
             complete (``fresh.py``).
         about: Notes that are kept with it, such as the command line.
         generation: Of the fresh answer that this is a part of; 0 for none.
+        means: Of reference sets, in this process alone: what a dossier ran, its cards need not run again.
 
     Raises:
         OutputError: A call that is given it cannot write to the folder, or another process holds the same answer.
@@ -68,6 +69,11 @@ class Run:
     fresh: bool = False
     about: Mapping[str, Any] = field(default_factory=dict)
     generation: int = 0
+    means: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what another process runs for itself."""
+        return {**vars(self), "means": {}}
 
     @property
     def inner(self) -> "Run":

@@ -14,12 +14,14 @@ from tiny_models import random_model
 import interp
 from interp.claims.rules import FINDINGS
 from interp.errors import InputError
+from interp.interventions import reference_set
 from interp.methods import card_patching
 from interp.methods.card_parts import MOST_COMPARED, halves, shares
 from interp.methods.card_patching import direct_paths, positions, some_units
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
 from interp.residual.circuits import copying_score, copying_scores
+from interp.runs.run import Run
 from interp.tasks.task import Task, Unit
 
 pytestmark = pytest.mark.unchecked
@@ -67,6 +69,20 @@ def test_without_a_report_the_dossier_is_made_on_the_way(card, task):
     assert told[-1][0] == told[-1][1]
     pd.testing.assert_frame_equal(alone.verdicts, card.verdicts)
     pd.testing.assert_frame_equal(alone.replacements, card.replacements)
+
+
+def test_references_that_the_dossier_ran_are_not_run_again_for_cards(task, card, monkeypatch):
+    ran, means = [], reference_set._means
+    monkeypatch.setattr(reference_set, "_means", lambda *given: ran.append(given) or means(*given))
+    run = Run(None)
+    found = heads(noun_model(), [task], probes=False, first_look=0, run=run)
+    assert len(ran) == 1
+    pd.testing.assert_frame_equal(
+        head_card(noun_model(), "0.0", [task], found, run=run).replacements, card.replacements
+    )
+    assert len(ran) == 1
+    head_card(noun_model(), "0.0", [task], found)
+    assert len(ran) == 2
 
 
 def test_heads_that_earned_a_verdict_have_cards_with_all_tasks_and_what_is_measured_where_they_earned_it(task):
