@@ -19,6 +19,7 @@ from interp.interventions.metrics import UNCHANGED, CellScores, Measured
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches
 from interp.interventions.sweep_run import audit
+from interp.model import layers as model_layers
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.tasks.task import EncodedExample
@@ -69,7 +70,8 @@ def _counted() -> Iterator[list[float]]:
 
     def counting(product):
         def counted(x, weight, *rest):
-            counts.append(2.0 * len(x) * weight.numel())
+            if x.ndim == 2:  # others are plain runs
+                counts.append(2.0 * len(x) * weight.numel())
             return product(x, weight, *rest)
 
         return counted
@@ -83,7 +85,7 @@ def _counted() -> Iterator[list[float]]:
             setattr(module, name, product)
 
 
-PRODUCTS = ((layers, "linear"),)
+PRODUCTS = ((layers, "linear"), (model_layers, "linear"))
 
 
 def _rows(inputs: Inputs) -> list[Row]:

@@ -22,7 +22,7 @@ from table import peer_table, show, speed_table, sweep_table, write_json, write_
 from transformers.utils import logging
 
 import interp
-from interp.interventions.engine import layers as products
+from interp.model import products
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

@@ -24,11 +24,11 @@ from timeit import repeat
 import torch
 
 from interp.errors import InputError, suggest
-from interp.interventions.engine.layers import linear
 from interp.interventions.engine.plan import DEFAULT_BUDGET
 from interp.model import presets
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
+from interp.model.products import linear
 
 GB = 10**9
 SIZE, REPEATS = 1024, 5

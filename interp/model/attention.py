@@ -21,6 +21,7 @@ from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
 from interp.model.layers import Rows, add_bias, make_qk_norm, soft_cap
 from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_rotary
+from interp.model.products import linear
 from interp.shapes import HeadVectors, PaddingMask, Residual
 
 Keys = Float[Tensor, "batch head key_pos d_head"]
@@ -127,7 +128,7 @@ def project(
     if x.ndim == 4:
         return torch.einsum("bphm,hmd->bphd", x, weight) + bias
     flat = weight.permute(1, 0, 2).reshape(weight.shape[1], -1)
-    return (x @ flat).unflatten(-1, bias.shape) + bias
+    return linear(x, flat, bias.flatten()).unflatten(-1, bias.shape)
 
 
 class Attention(nn.Module):
@@ -237,4 +238,4 @@ class Attention(nn.Module):
 
     def written(self, z: Float[Tensor, "*rows head d_head"]) -> Rows:
         """What the heads write together of `z`."""
-        return z.flatten(-2) @ self.W_O.flatten(0, 1) + self.b_O
+        return linear(z.flatten(-2), self.W_O.flatten(0, 1), self.b_O)

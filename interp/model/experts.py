@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import ACTIVATIONS, Rows, add_bias, affine, multiplied
+from interp.model.layers import Rows, add_bias, multiplied
+from interp.model.products import ACTIVATIONS, linear
 
 
 class Experts(nn.Module):
@@ -62,6 +63,6 @@ class Experts(nn.Module):
 
     def written_by(self, expert: int, x: Rows) -> Rows:
         """What one expert makes of tokens."""
-        gate = self.act(affine(x, self.W_gate[expert], self.b_gate[expert]))
-        neurons = multiplied(self.act_fn, gate, affine(x, self.W_in[expert], self.b_in[expert]))
-        return affine(neurons, self.W_out[expert], self.b_out[expert])
+        gate = self.act(linear(x, self.W_gate[expert], self.b_gate[expert]))
+        neurons = multiplied(self.act_fn, gate, linear(x, self.W_in[expert], self.b_in[expert]))
+        return linear(neurons, self.W_out[expert], self.b_out[expert])

@@ -4,7 +4,6 @@ LayerNorm (Ba et al. 2016) and RMSNorm (Zhang & Sennrich 2019) have a readable s
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -14,12 +13,12 @@ from torch import Tensor, nn
 
 from interp.model.config import Activation, Normalization, TransformerConfig
 from interp.model.hooks import HookPoint
+from interp.model.products import ACTIVATIONS, linear
 from interp.shapes import Logits, Residual, Tokens
 
 Rows = Float[Tensor, "*rows d_model"]
 HeadRows = Float[Tensor, "*rows head d_head"]
 NeuronRows = Float[Tensor, "*rows d_mlp"]
-Linear = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def add_bias(module: nn.Module, name: str, shape: tuple[int, ...], *, present: bool) -> None:
@@ -150,23 +149,9 @@ def make_norm(config: TransformerConfig) -> Norm:
     return LayerNorm(config.d_model, config.eps, bias="norm" in config.biases)
 
 
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "gelu_new": partial(F.gelu, approximate="tanh"),
-    "gelu": F.gelu,
-    "relu": F.relu,
-    "silu": F.silu,
-    "swiglu_oai": lambda gate: gate.clamp(max=7.0) * (1.702 * gate.clamp(max=7.0)).sigmoid(),
-}
-
-
 def multiplied(act_fn: Activation, gate: NeuronRows, linear: NeuronRows) -> NeuronRows:
     """What a gate after its activation makes of the other factor."""
     return gate * (linear.clamp(-7.0, 7.0) + 1 if act_fn == "swiglu_oai" else linear)
-
-
-def affine(x: Rows, weight: Float[Tensor, "d_model d_mlp"], bias: Float[Tensor, " d_mlp"]) -> NeuronRows:
-    """``x weight + bias``."""
-    return x @ weight + bias
 
 
 class MLP(nn.Module):
@@ -196,13 +181,13 @@ class MLP(nn.Module):
 
     def forward(self, x: Rows) -> Rows:
         post = self.hook_post(self.neurons(self.hook_pre(self.pre(x)), x))
-        return post @ self.W_out + self.b_out
+        return linear(post, self.W_out, self.b_out)
 
-    def pre(self, x: Rows, linear: Linear = affine) -> NeuronRows:
+    def pre(self, x: Rows) -> NeuronRows:
         """What the activation is applied to."""
         return linear(x, self.W_gate, self.b_gate) if self.gated else linear(x, self.W_in, self.b_in)
 
-    def neurons(self, pre: NeuronRows, x: Rows, linear: Linear = affine) -> NeuronRows:
+    def neurons(self, pre: NeuronRows, x: Rows) -> NeuronRows:
         """The neurons, from what the activation is applied to and from the input."""
         if not self.gated:
             return self.act(pre)

@@ -5,9 +5,6 @@
    where a pattern is replaced, the explicit one. From there on a block holds all positions that can differ: those from
    its first change on, in a bidirectional model all.
 3. The last layer computes only the answers' positions.
-
-On a CPU, 32-bit products run through oneDNN, which uses the widest vector instructions that the processor has; MKL,
-PyTorch's own choice, does so on Intel's only. The sums are the same up to their order.
 """
 
 from dataclasses import replace
@@ -22,36 +19,9 @@ from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Block, Chunk, Editor, Pack, hold, join, keep
 from interp.interventions.engine.plan import STAGES
 from interp.model.attention import Attention
-from interp.model.config import Activation
-from interp.model.layers import ACTIVATIONS
 from interp.model.positions import Places
+from interp.model.products import linear
 from interp.shapes import HeadVectors
-
-POST_OPS: dict[Activation, tuple[str, str]] = {
-    "gelu_new": ("gelu", "tanh"),
-    "gelu": ("gelu", "none"),
-    "relu": ("relu", ""),
-    "silu": ("swish", ""),
-}
-"""How oneDNN calls what it can do to a product before it is written to memory."""
-
-ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-
-
-def linear(
-    x: Float[Tensor, "token inner"],
-    weight: Float[Tensor, "inner outer"],
-    bias: Float[Tensor, " outer"],
-    activation: Activation | None = None,
-) -> Float[Tensor, "token outer"]:
-    """``x weight + bias`` or, with an `activation`, ``act(x weight + bias)``."""
-    if ONEDNN and x.device.type == "cpu" and x.dtype == torch.float32 and len(x):
-        post_op = ("none", "") if activation is None else POST_OPS[activation]
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, post_op[0], [], post_op[1])
-        return product
-    product = torch.addmm(bias, x, weight)
-    return product if activation is None else ACTIVATIONS[activation](product)
-
 
 HeadTokens = Float[Tensor, "_ head d_head"]
 
@@ -296,7 +266,7 @@ class Wavefront:
         if not self.editor.has("mlp_pre", layer) and not self._model.config.gated:
             post = linear(y, mlp.W_in, mlp.b_in, self._model.config.act_fn)
         else:
-            post = mlp.neurons(self.editor.apply("mlp_pre", layer, mlp.pre(y, linear)), y, linear)
+            post = mlp.neurons(self.editor.apply("mlp_pre", layer, mlp.pre(y)), y)
         return block.ln2_post(linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out))
 
     def _final(self, x: Stream) -> Float[Tensor, "trajectory answer_pos d_model"]:

@@ -7,7 +7,6 @@
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from interp.errors import LoadError, OutputError, suggest
 from interp.model.loading.gguf import gguf_checkpoint, require_gguf
 from interp.model.loading.native import save_model
 from interp.model.loading.tensors import WEIGHTS, build
+from interp.model.products import cache_root
 
 DRAFT = ".partial"
 
@@ -62,14 +62,14 @@ FETCHABLE = {
 }
 
 
-def cache_root() -> Path:
-    """Where fetched models lie: below ``$XDG_CACHE_HOME``, or ``~/.cache``."""
-    return Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "interp", "models").absolute()
+def models_folder() -> Path:
+    """Where fetched models lie."""
+    return cache_root() / "models"
 
 
 def fetched_folder(name: str) -> Path | None:
     """The folder of a model that was fetched; None where it was not."""
-    folder = cache_root() / name
+    folder = models_folder() / name
     whole = name in FETCHABLE and all((folder / each).is_file() for each in ("config.json", WEIGHTS))
     return folder if whole else None
 
@@ -93,7 +93,7 @@ def fetch_model(name: str) -> Path:
     """
     if name not in FETCHABLE:
         raise LoadError(f"no model that can be fetched is called {name!r}; {suggest(name, FETCHABLE)}")
-    root = cache_root()
+    root = models_folder()
     try:
         root.mkdir(parents=True, exist_ok=True)
         with _locked(root / f".{name}.lock"):

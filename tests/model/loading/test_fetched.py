@@ -13,7 +13,7 @@ from written_gguf import Type, dequantised, llama, save_wheel
 
 from interp.errors import LoadError, OutputError
 from interp.model.loading import fetched, load_model
-from interp.model.loading.fetched import FETCHABLE, cache_root, download, fetch_model, fetched_folder
+from interp.model.loading.fetched import FETCHABLE, download, fetch_model, fetched_folder, models_folder
 
 IDS = torch.arange(20)[None]
 
@@ -38,15 +38,15 @@ def tiny(shelf, tmp_path, monkeypatch):
 
 def left():
     """What lies in the cache but locks."""
-    return sorted(path.name for path in cache_root().glob("*") if path.suffix != ".lock") + sorted(
-        path.name for path in cache_root().glob(f".*{fetched.DRAFT}")
+    return sorted(path.name for path in models_folder().glob("*") if path.suffix != ".lock") + sorted(
+        path.name for path in models_folder().glob(f".*{fetched.DRAFT}")
     )
 
 
 def test_a_model_is_fetched_and_found_by_its_name(tiny, monkeypatch):
     refused("tiny", "'tiny' is not fetched yet, and no folder here is called so; type interp model fetch tiny$")
     folder = fetch_model("tiny")
-    assert folder == cache_root() / "tiny" == fetched_folder("tiny")
+    assert folder == models_folder() / "tiny" == fetched_folder("tiny")
     model = load_model("tiny")
     assert model.name == "tiny"
     assert model.W_E.dtype == torch.float32
@@ -103,9 +103,9 @@ def test_an_interrupted_one_leaves_nothing(tiny, monkeypatch, at):
 
 def test_what_a_kill_left_is_cleared_away(tiny):
     """A draft, which nobody is at work on any more, and a folder that is not whole."""
-    (cache_root() / f".tiny.abc{fetched.DRAFT}").mkdir(parents=True)
-    (cache_root() / "tiny").mkdir()
-    (cache_root() / "tiny" / "config.json").write_text("{}")
+    (models_folder() / f".tiny.abc{fetched.DRAFT}").mkdir(parents=True)
+    (models_folder() / "tiny").mkdir()
+    (models_folder() / "tiny" / "config.json").write_text("{}")
     assert fetched_folder("tiny") is None
     fetch_model("tiny")
     assert left() == ["tiny"]
@@ -126,7 +126,7 @@ def test_a_folder_of_the_same_name(tiny, tmp_path, monkeypatch):
     assert load_model("tiny").config.d_model == 64, "where nothing was fetched, the folder is meant"
     fetch_model("tiny")
     refused("tiny", "'tiny' is a fetched model, and a folder with a model here is called so too; give './tiny'")
-    assert load_model("./tiny").hash != load_model(cache_root() / "tiny").hash
+    assert load_model("./tiny").hash != load_model(models_folder() / "tiny").hash
 
 
 def test_unknown_names(tiny):
