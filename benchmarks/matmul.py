@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PretrainedConfig
 
-from interp.model.products import linear
+from interp.model.layers import linear
 
 PACKED_ROWS = (20, 320, 2048)
 """Positions in one product: a single prompt's, a batch's, and those of many cells together."""

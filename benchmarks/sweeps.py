@@ -22,7 +22,7 @@ from table import peer_table, show, speed_table, sweep_table, write_json, write_
 from transformers.utils import logging
 
 import interp
-from interp.model import products
+from interp.model import layers
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = _parse(arguments)
     torch.set_num_threads(1)
     if given.without_onednn:
-        products.ONEDNN = False
+        layers.ONEDNN = False
     logging.set_verbosity_error()
     chosen = [workload for workload in (QUICK if given.quick else FULL) if workload.case in given.case]
     title = "Quick" if given.quick else "Full"

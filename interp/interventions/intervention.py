@@ -6,7 +6,7 @@ status, and a cell that did nothing gets a warning.
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,18 @@ def heads_at(site: str, model: Any) -> int:
     shared = getattr(model.cfg, "n_key_value_heads", None)
     n: int = shared if shared and site in READ_THROUGH_KEY_HEADS else model.cfg.n_heads
     return n
+
+
+def has_values_by_head(model: Any) -> bool:
+    """Whether the model shows each head's own values."""
+    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
+    return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)
+
+
+def written_sites(model: Any, layers: Iterable[int]) -> list[Site]:
+    """What heads write, and each head's own values where the model shows them."""
+    names = ["z", "v"] if has_values_by_head(model) else ["z"]
+    return [Site(name, layer) for name in names for layer in layers]
 
 
 @dataclass(frozen=True)

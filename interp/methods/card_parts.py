@@ -22,6 +22,7 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
+from interp.interventions.intervention import written_sites
 from interp.interventions.reference_set import make_means, make_replacement
 from interp.interventions.replacement import ALIKE, Replacement
 from interp.interventions.sweep import Progress
@@ -137,7 +138,7 @@ def _replacements(
             made[name] = make_replacement(name, model, task, sites=sites, draws=asked.draws, seed=asked.seed)
         except InputError as error:
             refused[name] = str(error)
-    sites, kept = card_patching.written_sites(model, layers), None if run is None else run.means
+    sites, kept = written_sites(model, layers), None if run is None else run.means
     return made | make_means([name for name in made if name in ALIKE], model, task, sites=sites, kept=kept), refused
 
 

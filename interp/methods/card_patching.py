@@ -17,7 +17,7 @@ factual associations", who block the attention instead: then what is left of it 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ import pandas as pd
 import torch
 
 from interp.errors import InputError
-from interp.interventions.intervention import Cell, Intervention, heads_at
+from interp.interventions.intervention import Cell, Intervention, has_values_by_head, heads_at
 from interp.interventions.replacement import Patch, Replacement
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import head_name
@@ -206,18 +206,6 @@ def _taken_out(
         found = erase(model, task, task.feature, heads=reads, methods=("leace", "random"), probes=False, **how)
         for method, name in (("leace", "feature"), ("random", "random directions")):
             yield name, SweepResult(found.examples[found.examples["method"] == method], found.provenance, found.labels)
-
-
-def has_values_by_head(model: Any) -> bool:
-    """Whether the model shows each head's own values."""
-    known = getattr(model, "hook_dict", None)  # TransformerLens' protocol does not promise one
-    return heads_at("v", model) == model.cfg.n_heads and (known is None or Site("v", 0).hook_name in known)
-
-
-def written_sites(model: Any, layers: Iterable[int]) -> list[Site]:
-    """What heads write, and each head's own values where the model shows them."""
-    names = ["z", "v"] if has_values_by_head(model) else ["z"]
-    return [Site(name, layer) for name in names for layer in layers]
 
 
 def circuits(model: Any, head: Head, task: Task, *, most_words: int = 3, top: int = 5) -> pd.DataFrame:

@@ -18,12 +18,12 @@ from interp.claims.looks import order_of, sizes_of
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
+from interp.interventions.intervention import written_sites
 from interp.interventions.reference_set import make_means, mean_of_positions, reference_rows, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate, check_heads
 from interp.methods.behaviour import require_able
-from interp.methods.card_patching import written_sites
 from interp.methods.probes.probe import probe
 from interp.methods.progress import about, complete, named, part_of
 from interp.methods.task_attention import BY, MEASURES, AttentionResult, ReferenceAttention, attention_of_units

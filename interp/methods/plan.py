@@ -28,7 +28,7 @@ from interp.interventions.engine.plan import DEFAULT_BUDGET
 from interp.model import presets
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
-from interp.model.products import linear
+from interp.model.layers import linear
 
 GB = 10**9
 SIZE, REPEATS = 1024, 5

@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from interp.errors import InputError
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import Rows, add_bias, make_qk_norm, soft_cap
+from interp.model.layers import Rows, add_bias, linear, make_qk_norm, soft_cap
 from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_rotary
-from interp.model.products import linear
 from interp.shapes import HeadVectors, PaddingMask, Residual
 
 Keys = Float[Tensor, "batch head key_pos d_head"]

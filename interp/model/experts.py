@@ -6,8 +6,7 @@ from torch import Tensor, nn
 
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import Rows, add_bias, multiplied
-from interp.model.products import ACTIVATIONS, linear
+from interp.model.layers import ACTIVATIONS, Rows, add_bias, linear, multiplied
 
 
 class Experts(nn.Module):

@@ -1,4 +1,4 @@
-"""``x W + b`` on a CPU in 32 bits: by oneDNN, or by the library that PyTorch takes, whichever is faster there.
+"""Which library multiplies faster on a CPU, in 32 bits: oneDNN, or the one that PyTorch takes?
 
 MKL, which PyTorch takes, uses the widest vector instructions on Intel's processors only; oneDNN does on all, but lays
 out the weights anew for each product, which is much of a small one. So both are timed once for a shape of weights, with
@@ -11,59 +11,18 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from timeit import timeit
 
 import torch
-import torch.nn.functional as F  # noqa: N812
-from jaxtyping import Float
-from torch import Tensor
 
-from interp.model.config import Activation
-
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "gelu_new": partial(F.gelu, approximate="tanh"),
-    "gelu": F.gelu,
-    "relu": F.relu,
-    "silu": F.silu,
-    "swiglu_oai": lambda gate: gate.clamp(max=7.0) * (1.702 * gate.clamp(max=7.0)).sigmoid(),
-}
-POST_OPS: dict[Activation, tuple[str, str]] = {
-    "gelu_new": ("gelu", "tanh"),
-    "gelu": ("gelu", "none"),
-    "relu": ("relu", ""),
-    "silu": ("swish", ""),
-}
-"""How oneDNN calls what it can do to a product before it is written to memory."""
-ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 ROWS = (8, 32, 128, 512, 2048)
 """Of the products that are timed."""
 NEVER = 1 << 62
 """More rows than there are."""
 REPEATS, MOST = 7, 4e9
 """How often each is timed, and operations beyond which no more rows are."""
-
-
-def linear(
-    x: Float[Tensor, "*rows inner"],
-    weight: Float[Tensor, "inner outer"],
-    bias: Float[Tensor, " outer"],
-    activation: Activation | None = None,
-) -> Float[Tensor, "*rows outer"]:
-    """``x weight + bias`` or, with an `activation`, ``act(x weight + bias)``."""
-    plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_grad_enabled()
-    if ONEDNN and plain and x.numel() >= len(weight) * rows_for_onednn(*weight.shape, torch.get_num_threads()):
-        return _by_onednn(x, weight, bias, activation)
-    product = torch.addmm(bias, x, weight) if x.ndim == 2 else x @ weight + bias
-    return product if activation is None else ACTIVATIONS[activation](product)
-
-
-def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor, activation: Activation | None = None) -> Tensor:
-    post_op = ("none", "") if activation is None else POST_OPS[activation]
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, post_op[0], [], post_op[1])
-    return product
 
 
 @cache
@@ -112,7 +71,8 @@ def _timed(inner: int, outer: int) -> int:
             if rows != ROWS[0] and 2.0 * rows * inner * outer > MOST:
                 continue
             x = torch.randn(rows, inner)
-            ways = (partial(_by_onednn, x, weight, bias), partial(torch.addmm, bias, x, weight))
+            by_onednn = partial(torch.ops.mkldnn._linear_pointwise, x, weight.t(), bias, "none", [], "")
+            ways = (by_onednn, partial(torch.addmm, bias, x, weight))
             onednn, other = zip(*([timeit(way, number=1) for way in ways] for _ in range(REPEATS)), strict=True)
             if min(onednn) >= min(other):  # what else the machine does only adds to it
                 break

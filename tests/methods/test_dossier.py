@@ -376,7 +376,7 @@ def test_undecided_says_how_many_units_would_decide():
         # Head 1 helps about as much as the minimum, in some units more than in others.
         attention = model.blocks[0].attn
         attention.W_O[1] = 0
-        attention.W_O[1, 1, IS] = attention.W_O[1, 2, ARE] = 0.33
+        attention.W_O[1, 1, IS] = attention.W_O[1, 2, ARE] = 0.36
     found = heads(model, [task], min_effect=0.125).summary().set_index("head").loc[1]
     assert found["verdict"] == "undecided"
     assert -found["min_effect"] < found["effect"] < 0

@@ -17,7 +17,7 @@ from interp.interventions.engine.run import Engine
 from interp.interventions.replacement import Zero
 from interp.interventions.rows import batches, task_rows
 from interp.methods.plan import GB, HARDWARE, Hardware, hardware_called, head_sweep_flops, plan, this_cpu
-from interp.model import products
+from interp.model import layers
 from interp.model.presets import PRESETS, cache_bytes, forward_flops, parameter_count, preset, weight_bytes
 from interp.model.transformer import HookedTransformer
 
@@ -47,7 +47,7 @@ def test_an_unknown_preset():
 
 @pytest.mark.parametrize("fields", FEW.values(), ids=FEW.keys())
 def test_a_forward_pass_has_as_many_operations(fields, monkeypatch):
-    monkeypatch.setattr(products, "ONEDNN", False)  # PyTorch does not count what oneDNN does
+    monkeypatch.setattr(layers, "ONEDNN", False)  # PyTorch does not count what oneDNN does
     model = random_model(**fields, dtype=torch.float32)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.ones(3, 9, dtype=torch.long))
@@ -56,7 +56,7 @@ def test_a_forward_pass_has_as_many_operations(fields, monkeypatch):
 
 @pytest.mark.parametrize("fields", [{}, {"n_layers": 4}, {"n_heads": 4, "n_kv_heads": 1, "gated": True}, {"d_mlp": 0}])
 def test_a_head_sweep_has_as_many_operations(fields, monkeypatch):
-    monkeypatch.setattr(products, "ONEDNN", False)
+    monkeypatch.setattr(layers, "ONEDNN", False)
     model, task = random_model(**fields, dtype=torch.float32), random_task(0, lengths=(7, 7, 7))
     heads = [(layer, head) for layer in range(model.config.n_layers) for head in range(model.config.n_heads)]
     # A replacement that no two rows share the effect of, so that no beginning is computed once for several.

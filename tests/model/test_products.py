@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import interp
-from interp.model import products
-from interp.model.products import NEVER, cache_root, linear, rows_for_onednn
+from interp.model import layers, products
+from interp.model.layers import linear
+from interp.model.products import NEVER, cache_root, rows_for_onednn
 
 pytestmark = pytest.mark.unchecked
 
@@ -26,25 +27,22 @@ def timed(monkeypatch, rows):
     return told
 
 
-@pytest.mark.skipif(not products.ONEDNN, reason="this PyTorch has no oneDNN")
+@pytest.mark.skipif(not layers.ONEDNN, reason="this PyTorch has no oneDNN")
 @pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu", "silu"])
 @pytest.mark.parametrize("shape", [(50, 16), (2, 25, 16)])
 def test_both_libraries_give_the_same(monkeypatch, activation, shape):
     x, weight, bias = torch.randn(shape), torch.randn(16, 24), torch.randn(24)
     product = x @ weight + bias
-    expected = product if activation is None else products.ACTIVATIONS[activation](product)
-    used = []
-    monkeypatch.setattr(products, "_by_onednn", lambda *given, by=products._by_onednn: used.append(1) or by(*given))
-    for fewest, by_onednn in ((51, 0), (50, 1)):
-        rows_for_onednn.cache_clear()
-        monkeypatch.setattr(products, "rows_for_onednn", lambda *_, fewest=fewest: fewest)
-        with torch.no_grad():
+    expected = product if activation is None else layers.ACTIVATIONS[activation](product)
+    for fewest, by_onednn in ((51, False), (50, True)):
+        monkeypatch.setattr(layers, "rows_for_onednn", lambda *_, fewest=fewest: fewest)
+        with torch.no_grad(), torch.profiler.profile() as profile:
             torch.testing.assert_close(linear(x, weight, bias, activation), expected)
-        assert len(used) == by_onednn
+        assert by_onednn == any("_linear_pointwise" in each.name for each in profile.events())
 
 
 def test_what_is_learned_from_is_not_onednns(monkeypatch):
-    monkeypatch.setattr(products, "rows_for_onednn", lambda *_: 0)
+    monkeypatch.setattr(layers, "rows_for_onednn", lambda *_: 0)
     weight = torch.randn(16, 24, requires_grad=True)
     linear(torch.ones(3, 16), weight, torch.zeros(24)).sum().backward()
     torch.testing.assert_close(weight.grad, torch.full((16, 24), 3.0))
@@ -86,7 +84,7 @@ def test_a_model_gives_the_same_with_and_without(monkeypatch):
     tokens = torch.arange(1, 41).view(2, 20)
     logits = []
     for fewest in (0, NEVER):
-        monkeypatch.setattr(products, "rows_for_onednn", lambda *_, fewest=fewest: fewest)
+        monkeypatch.setattr(layers, "rows_for_onednn", lambda *_, fewest=fewest: fewest)
         with torch.no_grad():
             logits.append(model(tokens))
     torch.testing.assert_close(*logits, atol=1e-4, rtol=1e-4)

@@ -19,8 +19,8 @@ from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Block, Chunk, Editor, Pack, hold, join, keep
 from interp.interventions.engine.plan import STAGES
 from interp.model.attention import Attention
+from interp.model.layers import linear
 from interp.model.positions import Places
-from interp.model.products import linear
 from interp.shapes import HeadVectors
 
 HeadTokens = Float[Tensor, "_ head d_head"]
