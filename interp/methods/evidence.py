@@ -26,7 +26,7 @@ from interp.methods.ablation import Head, ablate, check_heads
 from interp.methods.behaviour import require_able
 from interp.methods.probes.probe import probe
 from interp.methods.progress import about, complete, named, part_of
-from interp.methods.task_attention import BY, MEASURES, AttentionResult, ReferenceAttention, attention_of_units
+from interp.methods.task_attention import BY, MEASURES, AttentionResult, ReferenceAttention, task_attention
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
 from interp.options import HeadsOptions, ProbeOptions
@@ -237,7 +237,7 @@ def begin(
     how: Any = {"memory_budget": asked.memory_budget, "kept": None if run is None else run.means}
     sites = written_sites(model, range(model.cfg.n_layers))
     means = make_means([name], model, task, sites=sites, readers=seen.readers, **how)[name]
-    attention = attention_of_units(model, task, seed=seed, references_seen=seen)
+    attention = task_attention(model, task, seed=seed, references_seen=seen)
     return Begun(task, own, means, attention, _order(task, seed), look_sizes(task, asked))
 
 

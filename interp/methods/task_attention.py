@@ -135,40 +135,6 @@ class AttentionResult(Result):
         return pd.DataFrame(columns, index=table.cells).reset_index()
 
 
-@documented
-def task_attention(
-    model: Any,
-    task: Task | str,
-    *,
-    n: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> AttentionResult:
-    """Score every head's attention against the task's relation.
-
-    Args:
-        model: Follows TransformerLens' protocol.
-        task: A task, or the name of one.
-        n: Units to draw where `task` is a name; None for the task's own default.
-        seed: Of the task's draw and the statistics.
-        progress: Called with (folds done, folds in all).
-
-    Returns:
-        Attention of every head on every example; ``summary()`` has one row a head and value of the task's feature.
-
-    Raises:
-        InputError: An example that the model cannot carry.
-
-    Examples:
-        >>> import interp
-        >>> from interp.methods.task_attention import task_attention
-        >>> found = task_attention(interp.load_model(), "agreement", n=24)
-        >>> found.strongest().nlargest(1, "excess")[["layer", "head"]].to_numpy().tolist()
-        [[2, 2]]
-    """
-    return attention_of_units(model, as_task(task, model, n=n, seed=seed), seed=seed, progress=progress)
-
-
 class ReferenceAttention:
     """Attention on a task's reference examples, as a run of the `rows` of its reference set passes by.
 
@@ -193,15 +159,41 @@ class ReferenceAttention:
         return self._kept.weights()[(self._folds == fold) & self._testable] if self.readers else None
 
 
-def attention_of_units(
+@documented
+def task_attention(
     model: Any,
-    given: Task,
+    task: Task | str,
     *,
+    n: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     references_seen: ReferenceAttention | None = None,
 ) -> AttentionResult:
-    """As ``task_attention``; of reference examples that were seen, it runs none again."""
+    """Score every head's attention against the task's relation.
+
+    Args:
+        model: Follows TransformerLens' protocol.
+        task: A task, or the name of one.
+        n: Units to draw where `task` is a name; None for the task's own default.
+        seed: Of the task's draw and the statistics.
+        progress: Called with (folds done, folds in all).
+        references_seen: Attention on the task's reference examples, of a run that was made for something else, too;
+            None to run them.
+
+    Returns:
+        Attention of every head on every example; ``summary()`` has one row a head and value of the task's feature.
+
+    Raises:
+        InputError: An example that the model cannot carry.
+
+    Examples:
+        >>> import interp
+        >>> from interp.methods.task_attention import task_attention
+        >>> found = task_attention(interp.load_model(), "agreement", n=24)
+        >>> found.strongest().nlargest(1, "excess")[["layer", "head"]].to_numpy().tolist()
+        [[2, 2]]
+    """
+    given = as_task(task, model, n=n, seed=seed)
     encoded, folds = given.examples, np.array([unit.fold for unit in given.units for _ in unit.examples])
     labels = pd.DataFrame(example_labels(given)).assign(feature_value=[_value(given, each) for each in encoded])
     tagged = np.array([each.query is not None and bool(each.related) for each in encoded])

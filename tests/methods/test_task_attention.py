@@ -28,7 +28,7 @@ from interp.interventions.reference_set import make_means, mean_of_positions, re
 from interp.methods import task_attention as module
 from interp.methods.attention_baselines import Baseline, Keys, candidates, toughest
 from interp.methods.attention_maps import query_attention
-from interp.methods.task_attention import ReferenceAttention, attention_of_units, task_attention
+from interp.methods.task_attention import ReferenceAttention, task_attention
 from interp.model.config import TransformerConfig
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
@@ -85,7 +85,7 @@ def test_references_that_were_seen_in_another_run_give_the_same_and_are_not_run_
     monkeypatch.setattr(
         module, "query_attention", lambda model, examples: ran.append(examples) or query_attention(model, examples)
     )
-    found = attention_of_units(MODEL, task, references_seen=seen)
+    found = task_attention(MODEL, task, references_seen=seen)
     assert [len(each) for each in ran] == [found.examples["example"].nunique()]
     pd.testing.assert_frame_equal(found.examples, expected.examples, atol=1e-6)
     alone = make_means([name], MODEL, task, sites=sites)[name]
