@@ -1,10 +1,10 @@
 """How long does it take to score every head on every relation of a treebank, and does memory grow with it?
 
-python benchmarks/attention.py GUM_FOLDER [--threads 2]
+python benchmarks/attention.py GUM_FOLDER [--threads 2] [--write]
 
 Random weights, the default relations (every label, coreference) in both directions, tokens of the model `books`. Each
 row is a process of its own, so that its peak memory is its own; the first two only read, which is what the libraries,
-the tokenizer and the counts take. Prints a table and replaces its section of RESULTS.md.
+the tokenizer and the counts take. Prints a table; with ``--write`` it replaces its section of RESULTS.md.
 """
 
 import argparse
@@ -38,6 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gum", type=Path)
     parser.add_argument("--threads", type=int, default=2, metavar="N")
+    parser.add_argument("--write", action="store_true", help="replace the section of RESULTS.md")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     cells: Cells = [["model", "treebank", "words", "hypotheses", "s", "words a second", "peak memory, MB"]]
@@ -49,7 +50,8 @@ def main() -> None:
         print(*cells[-1], sep=" | ", flush=True)
     title = "Heads against relations"
     show(title, [cells])
-    write_section(RESULTS, title, [cells])
+    if options.write:
+        write_section(RESULTS, title, [cells])
 
 
 def _measure(shape: dict | None, path: Path, threads: int) -> list[str]:

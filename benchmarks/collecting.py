@@ -1,13 +1,13 @@
 """What does it cost to store a model's activations, beside running it, and does memory grow with the corpus?
 
-python benchmarks/collecting.py GUM_FOLDER [--threads 1] [--repeats 3]
+python benchmarks/collecting.py GUM_FOLDER [--threads 1] [--repeats 3] [--write]
 
 1. Seconds of `collect` (passages that are ready, to a complete store) against the model's forward passes alone: the
    same batches, no hooks, no unembedding. In turns; medians. `speed` is their ratio, `CPU` that of the CPU time of all
    threads. What reading the treebank takes is told beside.
 2. Peak memory of a process that reads a treebank and stores it, once and six times as long.
 
-Random weights, tokens of the model `books`. Prints tables and replaces their section of RESULTS.md.
+Random weights, tokens of the model `books`. Prints tables; with ``--write`` they replace their section of RESULTS.md.
 """
 
 import argparse
@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("gum", type=Path)
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--repeats", type=int, default=3, metavar="N")
+    parser.add_argument("--write", action="store_true", help="replace the section of RESULTS.md")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     test, train = (options.gum / f"en_gum-ud-{part}.conllu" for part in ("test", "train"))
@@ -82,7 +83,8 @@ def main() -> None:
         print(*speed[-1], sep=" | ", flush=True)
     title = "Collecting activations"
     show(title, [speed, memory])
-    write_section(RESULTS, title, [speed, memory])
+    if options.write:
+        write_section(RESULTS, title, [speed, memory])
 
 
 def _model(shape: dict) -> HookedTransformer:

@@ -1,9 +1,9 @@
 """How fast is writing with the cache, beside ``transformers``' own generate?
 
-python benchmarks/generation.py [--repeats 5]
+python benchmarks/generation.py [--repeats 5] [--write]
 
 GPT-2 small's shape with random weights, fp32, greedy, one process and one thread, the two in turns. Checks first that
-both write the same tokens. Prints a table and replaces its section of RESULTS.md.
+both write the same tokens. Prints a table; with ``--write`` it replaces its section of RESULTS.md.
 """
 
 import argparse
@@ -28,14 +28,17 @@ def main() -> None:
     """Measure, print the table and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, metavar="N")
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--write", action="store_true", help="replace the section of RESULTS.md")
+    options = parser.parse_args()
+    repeats = options.repeats
     torch.set_num_threads(1)
     module = random_gpt2()
     model = interp.load_model(module)
     rows = [_measured(module, model, *workload, repeats=repeats) for workload in WORKLOADS]
     table = [list(rows[0]), *([f"{value}" for value in row.values()] for row in rows)]
     show("Generation", [table])
-    write_section(RESULTS, "Generation", [table])
+    if options.write:
+        write_section(RESULTS, "Generation", [table])
 
 
 def _measured(

@@ -1,10 +1,11 @@
 """How does the cost of reading grow with the text? Attention with its square, a recurrent network with its length.
 
-python benchmarks/length.py [--repeats 5]
+python benchmarks/length.py [--repeats 5] [--write]
 
 Attention alone (scores, softmax and weighted values of one head of width d) makes ``4 T^2 d`` operations, an Elman
 network of width d ``4 T d^2``. Both are timed on one thread over T and over d; the exponents are the slopes of straight
-lines through the logarithms, with their standard errors. Prints two tables and replaces their section of RESULTS.md.
+lines through the logarithms, with their standard errors. Prints two tables; with ``--write``
+they replace their section of RESULTS.md.
 """
 
 import argparse
@@ -55,7 +56,9 @@ def main() -> None:
     """Measure, fit, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, metavar="N")
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--write", action="store_true", help="replace the section of RESULTS.md")
+    options = parser.parse_args()
+    repeats = options.repeats
     torch.set_num_threads(1)
     torch.manual_seed(0)
     times = [["", "over", "ms", *[""] * 4]]
@@ -72,7 +75,8 @@ def main() -> None:
             times.append([name, shown, *(f"{each:.1f}" for each in ms)])
             fits.append([name, axis, str(EXPECTED[name][axis]), f"{fit.slope:.2f}", f"{fit.stderr:.2f}"])
     show("Cost over length and width", [fits, times])
-    write_section(RESULTS, "Cost over length and width", [fits, times])
+    if options.write:
+        write_section(RESULTS, "Cost over length and width", [fits, times])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How fast are probes of all heads together, beside scikit-learn one by one?
 
-python benchmarks/probing.py [--heads 144] [--examples 10000] [--loop 2] [--threads 2] [--repeats 3] [--device cuda]
+python benchmarks/probing.py [--heads 144] [--examples 10000] [--loop 2] [--threads 2] [--repeats 3]
+                             [--device cuda] [--write]
 
 1. Every head has its own made-up activations (64 numbers of uneven spread) from which a label can be read in part.
 2. Ours: all heads x 5 penalties x 5 folds, from float32 activations to out-of-fold accuracies.
@@ -9,7 +10,7 @@ python benchmarks/probing.py [--heads 144] [--examples 10000] [--loop 2] [--thre
    wait for each other); and to the tolerance at which its coefficients agree with ours. In turns with ours; medians.
 4. On a GPU, where one is asked for: the same heads again, the largest difference to the CPU, and the ratio of times.
 
-Prints the tables and replaces their section of RESULTS.md.
+Prints the tables; with ``--write`` they replace their section of RESULTS.md.
 """
 
 import argparse
@@ -107,6 +108,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--device", default=None, help="cuda, to compare it with the CPU")
+    parser.add_argument("--write", action="store_true", help="replace the section of RESULTS.md")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     x, y = activations(options.heads, options.examples)
@@ -137,7 +139,8 @@ def main() -> None:
     tables: list[Cells] = [[list(map(str, row)) for row in table]]
     title = f"Probes of all heads: {shape}"
     show(title, tables)
-    write_section(RESULTS, title, tables)
+    if options.write:
+        write_section(RESULTS, title, tables)
 
 
 def differ(found: Sequence[np.ndarray], ours: Sequence[np.ndarray]) -> list[str]:

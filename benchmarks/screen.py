@@ -1,11 +1,12 @@
 """How fast is a screened sweep, and what does it miss? Every head at every position, beside TransformerLens.
 
-python benchmarks/screen.py
+python benchmarks/screen.py [--write]
 
 GPT-2 small's shape with random weights, 16 prompts of 20 random tokens, fp32, one thread. Takes about two minutes.
-Prints a table and replaces its section of RESULTS.md.
+Prints a table; with ``--write`` it replaces its section of RESULTS.md.
 """
 
+import argparse
 import statistics
 import time
 
@@ -47,6 +48,9 @@ def paired(inputs: Inputs) -> tuple[Task, Inputs]:
 
 def main() -> None:
     """Measure, print the table and write it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="replace the section of RESULTS.md")
+    options = parser.parse_args()
     torch.set_num_threads(1)
     module = random_gpt2()
     workload = Workload("head_pos", 16, 20)
@@ -83,7 +87,8 @@ def main() -> None:
         ["correlation of estimates and exact effects in the audit", f"{screen.correlation:.3f}"],
     ]
     show("Screen", [rows])
-    write_section(RESULTS, "Screen", [rows])
+    if options.write:
+        write_section(RESULTS, "Screen", [rows])
 
 
 if __name__ == "__main__":

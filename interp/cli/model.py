@@ -174,7 +174,7 @@ def plan(
     ] = None,
 ) -> None:
     """What would a model need? Estimates memory and time of its weights and sweeps and, with --task, of whole runs."""
-    from interp.cli.terminal import print_json
+    from interp.cli.terminal import duration, print_json
     from interp.methods.plan import hardware_called
     from interp.methods.plan import plan as planned
 
@@ -200,7 +200,7 @@ def plan(
     for name, value in found.bytes.items():
         say(f"{_BYTES[name]:>36}: {value / 1e9:,.2f} GB")
     for name, value in found.flops.items():
-        say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {_time(found.seconds[name])}")
+        say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {duration(found.seconds[name])}")
     if runs is not None:
         _say_runs(runs, work.processes)
 
@@ -229,15 +229,17 @@ def _runs(config: "TransformerConfig", tasks: "list[Task]", work: Work, started:
 
 def _say_runs(runs: "pd.DataFrame", processes: int) -> None:
     """A line a run: its time, the most memory that it takes, and its stages."""
+    from interp.cli.terminal import duration
+
     say("whole runs, by the speed of a few layers of this shape, measured now; what heads find is assumed:")
     both = runs.assign(of=runs["task"].where(runs["run"] != "heads", ""))
     for (run, task), rows in both.groupby(["run", "of"], sort=False):
         several = f" in each of {processes} processes" if run == "heads" and processes > 1 else ""
         name = f"interp {run}" + (f", {task}" if task else "")
-        say(f"{name:>36}: {_time(rows['seconds'].sum())}, {rows['gigabytes'].iloc[0]:.1f} GB{several}")
+        say(f"{name:>36}: {duration(rows['seconds'].sum())}, {rows['gigabytes'].iloc[0]:.1f} GB{several}")
         if run == "heads":
             for stage, seconds in rows.groupby("stage", sort=False)["seconds"].sum().items():
-                say(f"{f'... {stage}':>36}: {_time(seconds)}")
+                say(f"{f'... {stage}':>36}: {duration(seconds)}")
 
 
 def _preset_or_model(name: str | None, model: str | None) -> tuple[str | None, str | None]:
@@ -300,10 +302,3 @@ def _prompts(of: Planned, tasks: "list[Task]") -> tuple[int, int]:
         return of.prompts or 16, of.tokens or 20
     rows = [(each, end) for task in tasks for each in task.examples for end, _ in each.continuations(task.metric)]
     return len(rows), max(len(each.prompt + end + each.after) for each, end in rows)
-
-
-def _time(seconds: float) -> str:
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "s")):
-        if seconds >= (2 * size if size > 1 else 1):
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{1000 * seconds:,.1f} ms"

@@ -51,10 +51,12 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, space
     console().print(table)
 
 
-def minutes(seconds: float) -> str:
-    """For people: 12 s, or 3 min 20 s."""
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+def duration(seconds: float) -> str:
+    """For people: 12.0 s, or 3.3 minutes."""
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "s")):
+        if seconds >= (2 * size if size > 1 else 1):
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{1000 * seconds:,.1f} ms"
 
 
 class _Far:
@@ -70,7 +72,7 @@ class _Far:
     def took(self, seconds: Mapping[str, float]) -> None:
         """Told what every stage has taken, when all is done; short ones stay silent."""
         if sum(seconds.values()) >= SELDOM:
-            stages = ", ".join(f"{stage} {minutes(taken)}" for stage, taken in seconds.items())
+            stages = ", ".join(f"{stage} {duration(taken)}" for stage, taken in seconds.items())
             say(f"{self.name}: {stages}", err=True)
 
     def far(self, done: int, total: int, counts: str) -> str:

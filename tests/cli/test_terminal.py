@@ -91,7 +91,7 @@ def test_what_is_being_done_stands_before_how_far_it_is(monkeypatch, capsys):
     assert b"100%" in sent
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(30.0, ""), (3600.0, "heads: ablation 60 min 0 s, cards 5 s\n")])
+@pytest.mark.parametrize(("seconds", "said"), [(30.0, ""), (3600.0, "heads: ablation 60.0 minutes, cards 5.2 s\n")])
 def test_what_took_long_says_by_stage_how_long(seconds, said, capsys):
     with terminal.progress_bar("heads") as tell:
         tell.took({"ablation": seconds, "cards": 5.2})
