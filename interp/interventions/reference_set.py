@@ -71,8 +71,8 @@ def reference_rows(task: Task) -> list[Row]:
     return rows
 
 
-Kept = dict[Any, tuple[frozenset[Site], Mapping[Any, Float[Tensor, "..."]]]]
-"""Means of all kinds, with their sites, by model and reference set."""
+Kept = dict[Any, tuple[frozenset[str | Site], Mapping[Any, Float[Tensor, "..."]]]]
+"""Means, with their names and sites, by model and reference set."""
 MOST_KEPT = 8
 Readers = Mapping[Site, Callable[[Batch, Tensor], None]]
 """By site, what else is done with activations of the reference set."""
@@ -290,9 +290,10 @@ def make_means(
     else:
         key = weights_hash(model), hash_of(rows)
         known, run = kept.get(key, (frozenset(), {}))
-        if readers or not known >= set(sites):
-            run = _run(model, rows, sites, memory_budget, tuple(ALIKE), readers)
-            kept[key] = frozenset(sites), run
+        if readers or not known >= {*names, *sites}:
+            names = tuple(dict.fromkeys([*names, "mean", "template_mean"]))  # which are small
+            run = _run(model, rows, sites, memory_budget, names, readers)
+            kept[key] = frozenset([*names, *sites]), run
             for old in list(kept)[:-MOST_KEPT]:
                 del kept[old]
     return {
