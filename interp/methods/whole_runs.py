@@ -236,10 +236,10 @@ def _heads(
     passes, base, sweep = references.plain(config), own.plain(config), own.sweep(config)
     sizes = look_sizes(task, asked)
     first, every = sizes[0] / len(task.units), sizes[-1] / len(task.units)
-    both = sweep * (1 + own.shared) / speed.sweep
+    both = sweep * ((1 + _apart(task)) / 2 + own.shared) / speed.sweep  # a unit's examples share their donor
     stages = {
         "attention": (passes + 2 * base) / speed.plain,
-        "first look": (passes + 2 * first * base) / speed.plain + first * both,
+        "first look": 2 * first * base / speed.plain + first * both,
         "later looks": (every - first) * (2 * base / speed.plain + STAYING * both),
         "exchange": 3 * base / speed.plain + found / n_heads * sweep / speed.sweep,
     }
@@ -251,7 +251,7 @@ def _heads(
         stages["sets"] = every * (2 * base / speed.plain + cells / n_heads * sweep / speed.sweep)
     some, few = min(1.0, MOST_COMPARED / len(task.units)), min(1.0, CardOptions.max_units / len(task.units))
     patched = found * (len(REPLACEMENTS) + WORDS) * some + found * _n_paths(config) * few
-    read = 2 * passes + (4 * some + 2 * few) * base
+    read = passes + (4 * some + 2 * few) * base
     stages["cards"] = read / speed.plain + patched / n_heads * sweep / speed.sweep + found * CARD_SECONDS
     return {name: seconds + SWEEP_SECONDS * SWEEPS.get(name, 0) for name, seconds in stages.items()}
 
