@@ -224,7 +224,7 @@ def _probe(config: TransformerConfig, task: Task, own: _Prompts, speed: _Pace, o
     if task.feature is None or not can_be_probed(task, task.feature):
         return {}
     n_heads = config.n_layers * config.n_heads
-    fits = n_heads * _probe_seconds(config, task, options) / torch.get_num_threads()
+    fits = n_heads * _probe_seconds(config, task, options)
     return {"activations": 2 * own.plain(config) / speed.plain, "probes": fits}
 
 
