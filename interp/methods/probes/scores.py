@@ -187,27 +187,18 @@ class Measuring:
     def cells(
         self, x: Float[Tensor, "cell example feature"], twin: Float[Tensor, "cell example feature"] | None
     ) -> Iterator[dict[str, Scores]]:
-        """What some cells at a time reach, with the lengths of their codes as ``bits`` and ``control_bits``.
-
-        Problems as small as these are solved faster by one thread than by several.
-        """
-        n_threads = torch.get_num_threads()
+        """What some cells at a time reach, with the lengths of their codes as ``bits`` and ``control_bits``."""
         size = ON_GPU if self._device.type == "cuda" else max(1, CACHE // (8 * x[0].numel()))
-        twins = (None,) * len(x) if twin is None else twin.split(size)
-        torch.set_num_threads(1)
-        try:
-            yield from map(self._cells, x.split(size), twins)
-        finally:
-            torch.set_num_threads(n_threads)
-
-    def _cells(self, x: Float[Tensor, "cell example feature"], twin: Tensor | None) -> dict[str, Scores]:
-        found = {"probe": self._cross(x), "control": self._cross(x, self._control, seen=True)}
-        if self._asked.permuted_labels:
-            found["permuted"] = self._cross(x, self._permuted)
-        found["seen"] = found["probe"] if self._seen is self._folds else self._cross(x, seen=True)
-        if twin is not None:
-            found["untrained"] = self._cross(twin)
-        return found | {"bits": self._length(x, self._target), "control_bits": self._length(x, self._control)}
+        for start in range(0, len(x), size):
+            part = x[start : start + size]
+            found = {"probe": self._cross(part), "control": self._cross(part, self._control, seen=True)}
+            if self._asked.permuted_labels:
+                found["permuted"] = self._cross(part, self._permuted)
+            found["seen"] = found["probe"] if self._seen is self._folds else self._cross(part, seen=True)
+            if twin is not None:
+                found["untrained"] = self._cross(twin[start : start + size])
+            found |= {"bits": self._length(part, self._target), "control_bits": self._length(part, self._control)}
+            yield found
 
     def joined(
         self, parts: Sequence[dict[str, Scores]], embedding: Float[Tensor, "example d_model"] | None
