@@ -237,7 +237,7 @@ def make_replacement(
     if replacement == "positional_mean":
         check_aligned(rows, references, ways)
     if replacement in ALIKE:
-        run = Later(partial(_means, model, references, sites, memory_budget, (replacement,), {}), model, memory_budget)
+        run = _run(model, references, sites, memory_budget, (replacement,), None)
         means = Later(partial(_named, run, replacement), model, memory_budget)
         return Means(means, hash_of(references), replacement)
     units = [number for number, unit in enumerate(task.units) for _ in unit.examples]
