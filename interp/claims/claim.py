@@ -41,7 +41,7 @@ from interp.claims.bootstrap import (
     one_thread,
     studentised,
 )
-from interp.claims.units import Table, UnitTable
+from interp.claims.units import PredictedTable, Table, UnitTable
 from interp.errors import InputError
 from interp.options import Correction
 
@@ -54,7 +54,17 @@ Cells = Float[np.ndarray, " cell"]
 Several = Float[np.ndarray, " _"]
 """The cells of several tasks."""
 Draws = Float[np.ndarray, "resample cell"]
-_TESTED = ("standard_error", "minimum", "p", "p_adjusted", "p_absent", "n_units", "n_clusters", "critical")
+_TESTED = (
+    "standard_error",
+    "minimum",
+    "p",
+    "p_adjusted",
+    "p_absent",
+    "n_units",
+    "n_clusters",
+    "n_effective",
+    "critical",
+)
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,8 @@ class Claims:
             without a minimum.
         n_units: Number of measured units.
         n_clusters: Number of their clusters.
+        n_effective: How many units, of which nothing is predicted, would have this standard error: ``n_units`` unless
+            values are predicted.
         critical: The threshold that ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent
             if that is more (where fewer cells are hypotheses), at the given alpha and in the first step: the same for
             all cells.
@@ -111,6 +123,7 @@ class Claims:
     p_absent: Cells
     n_units: np.ndarray
     n_clusters: np.ndarray
+    n_effective: Cells
     critical: Cells
     values: Table
     seed: int
@@ -215,12 +228,26 @@ def claim(
             p_absent=p_absent,
             n_units=each.values.n_units,
             n_clusters=each.values.n_clusters,
+            n_effective=_n_effective(each, side, alternative),
             critical=np.full(len(side.estimate), critical),
             values=each.values,
             seed=seed,
         )
         for each, side, (p, p_adjusted), (_, p_absent) in tests
     ]
+
+
+def _n_effective(measured: Measured, side: "_Sides", alternative: Alternative) -> Cells:
+    values, least = measured.values, measured.minimum
+    n_units = values.n_units.astype(float)
+    if not isinstance(values, PredictedTable):
+        return n_units
+    there = np.isfinite(values.measured.values)
+    if isinstance(least, UnitTable):
+        least = least.with_values(np.where(there, least.values, np.nan)).rows(there.any(axis=1))
+    alone = _Sides.of(Measured(values.measured.rows(there.any(axis=1)), least), alternative).standard_error
+    gain = np.divide(alone, side.standard_error, out=np.ones_like(alone), where=side.standard_error > 0)
+    return np.fmin(n_units * np.nan_to_num(gain, nan=1.0) ** 2, len(there))
 
 
 def claims_of_tasks(kind: str, measured: Mapping[str, Measured], by: Mapping[str, type], **how: Any) -> pd.DataFrame:
@@ -263,6 +290,7 @@ class _Sides:
             np.concatenate([values.measured] * len(signs), axis=1),
             values.stratum,
             np.concatenate([values.known] * len(signs)),
+            values.predicted,
         )
         return cls(values.estimate, tested, size, measured.counted)
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool
 
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.claim import Measured, claim
-from interp.claims.units import UnitTable, estimates
+from interp.claims.units import PredictedTable, UnitTable, estimates
 from interp.errors import InputError
 
 DIFFERENCES = ("logit_difference", "sentence_log_probability", "probability_difference", "best_logit_difference")
@@ -50,14 +50,22 @@ def conclusions(
     return pd.DataFrame(columns, index=found.values.cells).reset_index()
 
 
-def against_base(frame: pd.DataFrame, column: str, by: Sequence[str], share: float) -> Measured:
+def against_base(
+    frame: pd.DataFrame, column: str, by: Sequence[str], share: float, predicted: pd.DataFrame | None = None
+) -> Measured:
     """The effects in `column` of cells named by the columns `by`.
 
-    The minimum is a `share` of their ``base``, unit by unit, with the sign that makes its mean positive.
+    The minimum is a `share` of their ``base``, unit by unit, with the sign that makes its mean positive. `predicted`
+    has a row for each cell and example, whether or not it was measured: its labels, ``base`` and ``predicted``, the
+    effect that it should have.
     """
-    base = UnitTable.from_frame(frame, "base", by=by)
+    base = UnitTable.from_frame(frame if predicted is None else predicted, "base", by=by)
     minimum = base.with_values(share * np.sign(estimates(base)) * base.values)
-    return Measured(UnitTable.from_frame(frame, column, by=by), minimum)
+    if predicted is None:
+        return Measured(UnitTable.from_frame(frame, column, by=by), minimum)
+    whole = predicted.merge(frame[[*by, "example", column]], how="left", on=[*by, "example"])
+    values, foretold = (UnitTable.from_frame(whole, each, by=by) for each in (column, "predicted"))
+    return Measured(PredictedTable(values, foretold.values), minimum)
 
 
 def above_chance(frame: pd.DataFrame, by: Sequence[str], *, metric: str, seed: int) -> Bool[np.ndarray, " cell"]:

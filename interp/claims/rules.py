@@ -79,14 +79,15 @@ class Evidence:
     p_adjusted: float  # of "no larger than the minimum"; NaN where that was not tested
     p_absent: float  # of "at least as large as the minimum", corrected
     critical: float  # standard errors beyond the minimum that the test asks for
-    n_units: float  # number of measured units
+    n_units: float  # that were measured; with what is predicted of others, as many as would tell the same
     n_clusters: float  # their lexical draws; 0 where nothing was measured
 
     @classmethod
     def of(cls, row: Mapping[str, Any], kind: str) -> "Evidence":
         """Read one kind from a row with the columns of ``Claims.frame``."""
-        names = ("minimum", "standard_error", "p_adjusted", "p_absent", "critical", "n_units", "n_clusters")
-        return cls(row[kind], *(row[f"{kind}_{name}"] for name in names))
+        names = ("minimum", "standard_error", "p_adjusted", "p_absent", "critical")
+        worth = row.get(f"{kind}_n_effective", row[f"{kind}_n_units"])  # of probes nothing is predicted
+        return cls(row[kind], *(row[f"{kind}_{name}"] for name in names), worth, row[f"{kind}_n_clusters"])
 
     @property
     def measured(self) -> bool:

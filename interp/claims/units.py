@@ -10,6 +10,7 @@
 A cell is what one hypothesis is about, for example one head. A value that was not measured is NaN.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -81,6 +82,12 @@ class UnitTable:
         """Other values of the same units and cells."""
         return replace(self, values=values)
 
+    def rows(self, units: Bool[np.ndarray, " unit"]) -> "UnitTable":
+        """The table of some of its units."""
+        named = (tuple(itertools.compress(each, units)) for each in (self.clusters, self.strata, self.layouts))
+        clusters, strata, layouts = named
+        return UnitTable(self.values[units], clusters, strata, self.cells, layouts)
+
     def only(self, cells: Bool[np.ndarray, " cell"]) -> "UnitTable":
         """The table with all other cells set to NaN."""
         return self.with_values(np.where(cells, self.values, np.nan))
@@ -121,11 +128,39 @@ class ClusterTable:
         return (self.counts > 0).sum(axis=0)
 
 
-Table = UnitTable | ClusterTable
+@dataclass(frozen=True)
+class PredictedTable:
+    """Values of some units, with what is predicted of all of them.
+
+    Attributes:
+        measured: One value per unit and cell; NaN where it was not measured.
+        predictions: ``[unit cell]``, of the same units; they cost less than the values, and need not be right.
+    """
+
+    measured: UnitTable
+    predictions: Float[np.ndarray, "unit cell"]
+
+    @property
+    def cells(self) -> pd.Index:
+        """Labels of the columns."""
+        return self.measured.cells
+
+    @property
+    def n_units(self) -> np.ndarray:
+        """Number of measured units, by cell."""
+        return self.measured.n_units
+
+    @property
+    def n_clusters(self) -> np.ndarray:
+        """Number of clusters with a measured unit, by cell."""
+        return self.measured.n_clusters
+
+
+Table = UnitTable | ClusterTable | PredictedTable
 
 
 def cluster_sums(
-    table: Table, strata: Int[np.ndarray, " unit"] | None = None
+    table: UnitTable | ClusterTable, strata: Int[np.ndarray, " unit"] | None = None
 ) -> tuple[Float[np.ndarray, "stratum cluster cell"], Float[np.ndarray, "stratum cluster cell"]]:
     """Sums of the measured values and their number, by stratum (each unit's, as a number; else its template)."""
     if isinstance(table, ClusterTable):
@@ -185,7 +220,7 @@ def by_stratum(table: UnitTable) -> Float[np.ndarray, "stratum cell"]:
     return _within_strata(sums.sum(axis=1), counts.sum(axis=1))
 
 
-def estimates(table: Table) -> Float[np.ndarray, " cell"]:
+def estimates(table: UnitTable | ClusterTable) -> Float[np.ndarray, " cell"]:
     """The mean over templates of the template means, of every cell.
 
     Args:

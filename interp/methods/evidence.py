@@ -10,32 +10,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
 
-from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
-from interp.claims.effects import above_chance, against_base
-from interp.claims.looks import order_of, sizes_of
+from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap, contributions
+from interp.claims.claim import Measured
+from interp.claims.effects import above_chance
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
-from interp.interventions.intervention import written_sites
-from interp.interventions.reference_set import make_means, mean_of_positions, reference_rows, with_donors
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
-from interp.methods.ablation import Head, ablate, check_heads
-from interp.methods.behaviour import require_able
+from interp.methods.ablation import Head, check_heads
+from interp.methods.ablation_looks import CELL, KINDS, Begun, Pieces, ablated, begin, effects_of, joined
 from interp.methods.probes.probe import probe
-from interp.methods.progress import about, complete, named, part_of
-from interp.methods.task_attention import BY, MEASURES, AttentionResult, ReferenceAttention, task_attention
+from interp.methods.progress import complete, named, part_of
+from interp.methods.task_attention import BY, MEASURES, AttentionResult
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
 from interp.options import HeadsOptions, ProbeOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
-CELL = ["layer", "head"]
-KINDS = ("effect", "mean_effect")
-"""Of ablation: by resampling, and by the mean."""
 _OF_PROBES = {
     **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
     **{"score_baseline": "probe_baseline_score", "control": "probe_control"},
@@ -104,6 +98,7 @@ class TaskEvidence:
     means: Means  # what heads were ablated by beside resamples, for who ablates more of them
     resampled: SweepResult  # effects of ablating each head by resampling
     averaged: SweepResult  # effects of ablating each head by the means
+    predicted: pd.DataFrame | None  # as of ``Begun``
     attention: AttentionResult  # from query to related word
     excess: UnitTable | None  # by unit, of heads whose baseline leaves room for one; None where not testable
     exchange: (
@@ -147,6 +142,8 @@ class TaskEvidence:
         label = [*CELL, "unit", "example", "cluster", "template", "layout"]
         named = self.averaged.examples[[*label, "effect"]].rename(columns={"effect": "mean_effect"})
         found = self.resampled.examples.merge(named, on=label, how="outer")
+        if self.predicted is not None:
+            found = found.drop(columns="base").merge(self.predicted, on=label, how="outer")
         scored = self.attention.examples[[*label, "feature_value", "baseline", *MEASURES]]
         if scored.empty:
             found = found.assign(feature_value="", baseline=None, **dict.fromkeys(MEASURES, np.nan))
@@ -194,119 +191,11 @@ class TaskEvidence:
             **self.resampled.provenance,
             "mean_replacement": self.means.name,
             "audit_mean": self.averaged.provenance["audit"],
+            "predicted": self.predicted is not None,
             **counts,
             "dropped": self._dropped(),
             "coverage": dict(self.task.coverage),
         }
-
-
-@dataclass(frozen=True)
-class Begun:
-    """What is known of a task before any head is ablated, and the units that the looks take."""
-
-    task: Task  # without units that have no other example to resample from
-    answers: pd.DataFrame  # the unablated model's, on all units
-    means: Means  # at every position where positions mean the same, else of the template; references are run once
-    attention: AttentionResult
-    order: Int[np.ndarray, " unit"]  # in which units are measured
-    sizes: Sequence[int]  # how many of them each look has
-
-    def units(self, look: int, n_looks: int) -> Int[np.ndarray, " unit"]:
-        """Those that one of `n_looks` adds, by their numbers; none, where the task has fewer looks."""
-        sizes = [0, *self.sizes, *[self.sizes[-1]] * n_looks]
-        return np.sort(self.order[sizes[look] : sizes[look + 1]])
-
-    def part(self, numbers: Int[np.ndarray, " unit"] | None = None) -> Task:
-        """The task with some of its units; None for those of all looks."""
-        chosen = np.sort(self.order[: self.sizes[-1]]) if numbers is None else numbers
-        return replace(self.task, units=tuple(self.task.units[each] for each in chosen))
-
-
-def begin(
-    model: Any, task: Task, asked: HeadsOptions, *, run: Run | None = None, progress: Progress | None = None
-) -> Begun:
-    """Whether the model does the task at all, where every head looks, and what takes a head's place.
-
-    Units that have no other example of their template and length to resample from are left out, and counted. Unless it
-    is measured `anyway`, the model has to do the task.
-    """
-    about(progress, f"{task.name}: attention")
-    task, seed = with_donors(task), asked.seed
-    own = require_able(model, task, seed=seed, anyway=asked.anyway)
-    if progress is not None:
-        progress(1, 3)
-    name, seen = mean_of_positions(task), ReferenceAttention(model, task, reference_rows(task))
-    how: Any = {"memory_budget": asked.memory_budget, "kept": None if run is None else run.means}
-    sites = written_sites(model, range(model.cfg.n_layers))
-    means = make_means([name], model, task, sites=sites, readers=seen.readers, **how)[name]
-    attention = task_attention(model, task, seed=seed, references_seen=seen)
-    if progress is not None:
-        progress(3, 3)
-    return Begun(task, own, means, attention, _order(task, seed), look_sizes(task, asked))
-
-
-def _order(task: Task, seed: int) -> Int[np.ndarray, " unit"]:
-    return order_of([f"{unit.item.example.template} {unit.item.example.layout}" for unit in task.units], seed)
-
-
-def look_sizes(task: Task, asked: HeadsOptions) -> list[int]:
-    """How many units each look has, with those before."""
-    clusters = [task.units[each].cluster for each in _order(task, asked.seed)]
-    return sizes_of(clusters, asked.first_look, asked.max_clusters)
-
-
-Pieces = Mapping[str, Sequence[SweepResult]]
-"""By kind of ablation, ``effect`` (by resampling) and ``mean_effect``, what was measured at every look."""
-
-
-def ablated(
-    model: Any,
-    begun: Begun,
-    look: int,
-    n_looks: int,
-    stay: Mapping[str, Sequence[Head]],
-    asked: HeadsOptions,
-    run: Run | None = None,
-    progress: Progress | None = None,
-) -> dict[str, SweepResult]:
-    """By kind of ablation, its effects on the units that a look adds, of the heads that `stay`.
-
-    An interrupted sweep is no evidence on the task.
-    """
-    numbers, found = begun.units(look, n_looks), dict[str, SweepResult]()
-    part = begun.part(numbers)
-    # Every look draws other resamples.
-    how: Any = {"seed": asked.seed + look, "draws": asked.draws, "memory_budget": asked.memory_budget, "run": run}
-    for number, (kind, heads) in enumerate(stay.items()):
-        step = part_of(progress, number, len(stay), model.cfg.n_layers * model.cfg.n_heads)
-        if heads:
-            step = named(step, f"{begun.task.name}: ablation", "heads")
-            replacement: Any = "resample" if kind == "effect" else begun.means
-            done = complete(ablate(model, part, replacement=replacement, heads=heads, **how, progress=step))
-            found[kind] = _renumbered(done, begun.task, numbers)
-    return found
-
-
-def _renumbered(done: SweepResult, task: Task, numbers: Int[np.ndarray, " unit"]) -> SweepResult:
-    """The units of a part, and their examples, by their numbers in the whole task."""
-    first = np.cumsum([0, *(len(unit.examples) for unit in task.units)])
-    examples = np.concatenate([np.arange(first[each], first[each + 1]) for each in numbers])
-    frame = done.examples
-    frame = frame.assign(unit=numbers[frame["unit"]], example=examples[frame["example"]])
-    return replace(done, examples=frame)
-
-
-def joined(pieces: Sequence[SweepResult]) -> SweepResult:
-    """The sweeps of all looks as one; its audit is that of all of them."""
-    if len(pieces) == 1:
-        return pieces[0]
-    frame = pd.concat([each.examples for each in pieces]).sort_values([*CELL, "example"], ignore_index=True)
-    audits = [each.provenance["audit"] for each in pieces if each.provenance["audit"] is not None]
-    audit = None
-    if audits:
-        worst = max(audits, key=lambda each: float(each["largest_difference"]))
-        audit = {**worst, **{name: sum(each[name] for each in audits) for name in ("cells", "rows")}}
-    return replace(pieces[0], examples=frame, provenance={**pieces[0].provenance, "audit": audit})
 
 
 def gathered(
@@ -321,7 +210,10 @@ def gathered(
     task, attention, seed = begun.task, begun.attention, asked.seed
     resampled, averaged = (joined(pieces[kind]) for kind in ("effect", "mean_effect"))
     excess = attention.table("excess").only(attention.has_room(asked.min_attention)) if attention.testable else None
-    looking = [] if excess is None else _able(excess, [resampled, averaged], asked)
+    measured = [
+        effects_of(each, kind, begun.predicted, asked) for kind, each in zip(KINDS, (resampled, averaged), strict=True)
+    ]
+    looking = [] if excess is None else _able(excess, measured, asked.min_attention)
     if not looks_back_only(model):  # behind layer 0 the word's keys and values hold other words, too
         looking = [head for head in looking if head[0] == 0]
     how: Any = {"seed": seed, "memory_budget": asked.memory_budget, "run": run}
@@ -342,7 +234,17 @@ def gathered(
         except InputError as error:
             carried, left_out["probes"] = unread(model, task, asked.min_probe), error.fault
     return TaskEvidence(
-        task, begun.answers, begun.means, resampled, averaged, attention, excess, exchange, carried, left_out
+        task,
+        begun.answers,
+        begun.means,
+        resampled,
+        averaged,
+        begun.predicted,
+        attention,
+        excess,
+        exchange,
+        carried,
+        left_out,
     )
 
 
@@ -357,14 +259,13 @@ def gather(
     return gathered(model, begun, pieces, asked, run, steps[1])
 
 
-def _able(excess: UnitTable, ablations: Sequence[SweepResult], asked: HeadsOptions) -> list[Head]:
+def _able(excess: UnitTable, ablations: Sequence[Measured], min_attention: float) -> list[Head]:
     """The heads that may attend and be causal, as far as any test might let them."""
-    looks = pd.Series(estimates(excess) >= asked.min_attention, index=excess.cells).groupby(level=CELL).any()
+    looks = pd.Series(estimates(excess) >= min_attention, index=excess.cells).groupby(level=CELL).any()
     able = looks.to_numpy(copy=True)
     for each in ablations:
-        measured = against_base(each.examples, "effect", CELL, asked.min_effect)
-        assert isinstance(measured.minimum, UnitTable)
-        able &= estimates(measured.values) <= -estimates(measured.minimum)
+        assert isinstance(each.minimum, UnitTable)
+        able &= contributions(each.values).estimate <= -estimates(each.minimum)
     return [(int(layer), int(head)) for layer, head in looks.index[able]]
 
 

@@ -10,11 +10,11 @@ import pandas as pd
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.claim import Measured, benjamini_hochberg, claims_of_tasks, holm
 from interp.claims.declared import Chosen
-from interp.claims.effects import against_base
 from interp.claims.looks import Looks
 from interp.interventions.sweep import SweepResult
 from interp.methods.ablation import Head
-from interp.methods.evidence import CELL, KINDS, TaskEvidence
+from interp.methods.ablation_looks import CELL, KINDS, effects_of
+from interp.methods.evidence import TaskEvidence
 from interp.methods.task_attention import BY
 from interp.options import Correction, HeadsOptions
 
@@ -37,12 +37,16 @@ class Ablations:
         return cls({kind: Looks(kind, _BY, n_looks, asked.alpha, seeds[kind]) for kind in KINDS})
 
     def look(
-        self, by_kind: Mapping[str, Mapping[str, SweepResult]], chosen: Chosen | None, asked: HeadsOptions
+        self,
+        by_kind: Mapping[str, Mapping[str, SweepResult]],
+        predicted: Mapping[str, pd.DataFrame | None],
+        chosen: Chosen | None,
+        asked: HeadsOptions,
     ) -> "Ablations":
-        """Test what is measured by now; by kind and task."""
+        """Test what is measured by now, by kind and task, with what is `predicted` on each task."""
         found = {}
         for kind, sweeps in by_kind.items():
-            measured = {task: _against_base(each, asked) for task, each in sweeps.items()}
+            measured = {task: effects_of(each, kind, predicted.get(task), asked) for task, each in sweeps.items()}
             found[kind] = self.kinds[kind].look(measured, **_may_be("effect", measured, chosen))
         return Ablations(found)
 
@@ -63,11 +67,7 @@ def in_one_look(evidence: Sequence[TaskEvidence], asked: HeadsOptions) -> Ablati
         "effect": {each.task.name: each.resampled for each in evidence},
         "mean_effect": {each.task.name: each.averaged for each in evidence},
     }
-    return Ablations.of(1, asked).look(sweeps, None, asked)
-
-
-def _against_base(sweep: SweepResult, asked: HeadsOptions) -> Measured:
-    return against_base(sweep.examples, "effect", CELL, asked.min_effect)
+    return Ablations.of(1, asked).look(sweeps, {each.task.name: each.predicted for each in evidence}, None, asked)
 
 
 def _may_be(kind: str, measured: Mapping[str, Measured], chosen: Chosen | None) -> dict[str, list[np.ndarray]]:
@@ -96,7 +96,11 @@ def tested(
     """
     frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
     attention = {each.task.name: Measured(each.excess, asked.min_attention) for each in evidence if each.excess}
-    exchanged = {each.task.name: _against_base(each.exchange, asked) for each in evidence if each.exchange is not None}
+    exchanged = {
+        each.task.name: effects_of(each.exchange, "exchange", None, asked)
+        for each in evidence
+        if each.exchange is not None
+    }
     how: dict[str, Any] = {"correction": asked.correction, "alpha": asked.alpha}
     looks = pd.concat([each.looks(asked.min_attention) for each in evidence], ignore_index=True)
     seen = claims_of_tasks(
@@ -120,7 +124,7 @@ def tested(
     for found in (clearest, *(each.frame for each in ablations.kinds.values()), turned):
         frame = frame.merge(found, on=["task", *CELL], how="left")
     kinds = ("excess", *KINDS, "exchange")
-    counts = [f"{kind}_{name}" for kind in kinds for name in ("n_units", "n_clusters")]
+    counts = [f"{kind}_{name}" for kind in kinds for name in ("n_units", "n_clusters", "n_effective")]
     return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, asked.correction)
 
 

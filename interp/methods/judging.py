@@ -35,17 +35,8 @@ from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import Head, check_heads, head_name, set_name
-from interp.methods.evidence import (
-    KINDS,
-    Begun,
-    TaskEvidence,
-    ablated,
-    begin,
-    gather,
-    gathered,
-    joined,
-    look_sizes,
-)
+from interp.methods.ablation_looks import KINDS, Begun, ablated, begin, joined, look_sizes
+from interp.methods.evidence import TaskEvidence, gather, gathered
 from interp.methods.evidence_tests import Ablations, in_one_look, tested
 from interp.methods.progress import Steps, complete, named
 from interp.methods.task_arguments import none_left, told
@@ -169,7 +160,8 @@ def _in_looks(
                 kinds[kind].append(sweep)
         for number, measured in enumerate(pieces):
             by_kind = {kind: {task: joined(each[kind]) for task, each in measured.items()} for kind in KINDS}
-            tests[number] = tests[number].look(by_kind, chosen[number], asked)
+            predicted = {each.task.name: each.predicted for each in begun[number]}
+            tests[number] = tests[number].look(by_kind, predicted, chosen[number], asked)
     return pieces, tests
 
 

@@ -25,9 +25,10 @@ from interp.interventions.reference_set import reference_rows
 from interp.interventions.replacement import Zero
 from interp.interventions.rows import Row, task_rows
 from interp.interventions.sweep import Sweep
+from interp.methods.ablation_looks import look_sizes
 from interp.methods.card_parts import MOST_COMPARED
 from interp.methods.card_patching import MANY_PATHS, MOST_PATHS
-from interp.methods.evidence import can_be_probed, look_sizes
+from interp.methods.evidence import can_be_probed
 from interp.methods.plan import head_sweep_flops
 from interp.methods.probes.data import labelled
 from interp.methods.probes.scores import Measuring

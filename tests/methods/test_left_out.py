@@ -14,7 +14,7 @@ from analyses.development.development import development
 from interp.claims.declared import read_claims
 from interp.cli import app
 from interp.errors import InputError, NotCarriedError, TaskError
-from interp.methods import evidence
+from interp.methods import ablation_looks, evidence
 from interp.methods import judging as judged_models
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
@@ -79,7 +79,7 @@ def test_a_task_that_fails_in_the_middle_is_left_out_with_its_choosing_items(mon
     def of_some(model, task, asked, **options):
         if task.name == "ioi":
             raise InputError("ioi: its rows are odd", "use others")
-        return evidence.begin(model, task, asked, **options)
+        return ablation_looks.begin(model, task, asked, **options)
 
     monkeypatch.setattr(judged_models, "begin", of_some)
     choosing = [carried([name], model(), n=20, seed=0, split="select")[0][0] for name in ("ioi", "agreement")]
