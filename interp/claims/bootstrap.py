@@ -94,7 +94,9 @@ class Contributions:
     # equal for clusters that occur in the same templates; these are drawn together
     stratum: Int[np.ndarray, " cluster"]
     known: Bool[np.ndarray, " cell"]  # whether the standard error can be estimated: no template has a single cluster
-    predicted: bool = False  # whether clusters in which a cell was not measured contribute, too
+    # how many units without predictions a measured one is worth; None where nothing is predicted, and clusters in
+    # which a cell was not measured do not contribute
+    gain: Float[np.ndarray, " _"] | None = None
 
     @property
     def standard_error(self) -> Float[np.ndarray, " cell"]:
@@ -172,7 +174,7 @@ def contributions(table: Table, per: Table | None = None) -> Contributions:
     divisor = np.where(there, below.estimate, 1.0)
     ratio = np.where(there, found.estimate / divisor, np.nan)
     values = np.where(there, (found.values - np.nan_to_num(ratio) * below.values) / divisor, 0.0)
-    return Contributions(ratio, values, found.measured, found.stratum, found.known & there, found.predicted)
+    return Contributions(ratio, values, found.measured, found.stratum, found.known & there, found.gain)
 
 
 def _of_predicted(table: PredictedTable) -> Contributions:
@@ -195,7 +197,10 @@ def _of_predicted(table: PredictedTable) -> Contributions:
     moved[at] += residuals
     measured[at] = values.measured
     estimate = values.estimate + slope * (every.estimate - own.estimate)
-    return Contributions(estimate, moved, measured, every.stratum, values.known, predicted=True)
+    square = (moved**2).sum(axis=0)
+    gain = np.divide(values.standard_error**2, square, out=np.ones_like(square), where=values.known & (square > 0))
+    gain = np.minimum(gain, len(there) / np.maximum(there.sum(axis=0), 1))
+    return Contributions(estimate, moved, measured, every.stratum, values.known, gain)
 
 
 def _of_means(table: UnitTable | ClusterTable) -> Contributions:
@@ -290,7 +295,7 @@ def groups_of(found: Contributions) -> Iterator[Group]:
     for numbers in patterns.values():
         cells = np.array(numbers)
         own, stratum = found.measured[:, cells[0]], found.stratum
-        if found.predicted:  # those that were measured are drawn among each other, and so are the others
+        if found.gain is not None:  # those that were measured are drawn among each other, and so are the others
             own, stratum = np.ones_like(own), 2 * stratum + own
         values, scale = found.values[np.ix_(own, cells)], np.where(error[cells] > 0, error[cells], 1.0)
         strata = [

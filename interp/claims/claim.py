@@ -41,7 +41,7 @@ from interp.claims.bootstrap import (
     one_thread,
     studentised,
 )
-from interp.claims.units import PredictedTable, Table, UnitTable
+from interp.claims.units import Table, UnitTable
 from interp.errors import InputError
 from interp.options import Correction
 
@@ -55,15 +55,8 @@ Several = Float[np.ndarray, " _"]
 """The cells of several tasks."""
 Draws = Float[np.ndarray, "resample cell"]
 _TESTED = (
-    "standard_error",
-    "minimum",
-    "p",
-    "p_adjusted",
-    "p_absent",
-    "n_units",
-    "n_clusters",
-    "n_effective",
-    "critical",
+    *("standard_error", "minimum", "p", "p_adjusted", "p_absent"),
+    *("n_units", "n_clusters", "n_effective", "critical"),
 )
 
 
@@ -102,15 +95,12 @@ class Claims:
         minimum: The mean of the minimum.
         p: Of "the mean is no larger than the minimum" (two-sided: in size).
         p_adjusted: The same, corrected over the family; NaN where a cell is no hypothesis.
-        p_absent: Of "the mean is at least as large as the minimum" (two-sided: in size), corrected over the family; 1
-            without a minimum.
+        p_absent: Of "the mean is at least the minimum" (two-sided: in size), corrected likewise; 1 without a minimum.
         n_units: Number of measured units.
         n_clusters: Number of their clusters.
-        n_effective: How many units, of which nothing is predicted, would have this standard error: ``n_units`` unless
-            values are predicted.
-        critical: The threshold that ``(estimate - minimum) / standard_error`` has to reach to be shown, or to be absent
-            if that is more (where fewer cells are hypotheses), at the given alpha and in the first step: the same for
-            all cells.
+        n_effective: How many measured units would say as much if nothing were predicted of others.
+        critical: What ``(estimate - minimum) / standard_error`` has to reach, at the given alpha, to be shown in the
+            first step (or absent, where that is more): the same for all cells.
         values: What was tested.
         seed: Of the draws.
     """
@@ -228,26 +218,13 @@ def claim(
             p_absent=p_absent,
             n_units=each.values.n_units,
             n_clusters=each.values.n_clusters,
-            n_effective=_n_effective(each, side, alternative),
+            n_effective=each.values.n_units * (1.0 if side.tested.gain is None else side.tested.gain),
             critical=np.full(len(side.estimate), critical),
             values=each.values,
             seed=seed,
         )
         for each, side, (p, p_adjusted), (_, p_absent) in tests
     ]
-
-
-def _n_effective(measured: Measured, side: "_Sides", alternative: Alternative) -> Cells:
-    values, least = measured.values, measured.minimum
-    n_units = values.n_units.astype(float)
-    if not isinstance(values, PredictedTable):
-        return n_units
-    there = np.isfinite(values.measured.values)
-    if isinstance(least, UnitTable):
-        least = least.with_values(np.where(there, least.values, np.nan)).rows(there.any(axis=1))
-    alone = _Sides.of(Measured(values.measured.rows(there.any(axis=1)), least), alternative).standard_error
-    gain = np.divide(alone, side.standard_error, out=np.ones_like(alone), where=side.standard_error > 0)
-    return np.fmin(n_units * np.nan_to_num(gain, nan=1.0) ** 2, len(there))
 
 
 def claims_of_tasks(kind: str, measured: Mapping[str, Measured], by: Mapping[str, type], **how: Any) -> pd.DataFrame:
@@ -290,7 +267,7 @@ class _Sides:
             np.concatenate([values.measured] * len(signs), axis=1),
             values.stratum,
             np.concatenate([values.known] * len(signs)),
-            values.predicted,
+            values.gain,
         )
         return cls(values.estimate, tested, size, measured.counted)
 
@@ -405,16 +382,6 @@ class _Family:
             adjusted[self._order] = np.maximum(np.maximum.accumulate((self._stepwise + 1) / (self._n + 1)), least)
         ends = np.cumsum(self._sizes)[:-1]
         return list(zip(np.split(p, ends), np.split(adjusted, ends), strict=True))
-
-
-def holm(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
-    """Family-wise corrected p-values: the k-th smallest of m times ``m - k + 1``, made monotone."""
-    adjusted = np.full(p.shape, np.nan)
-    tested = np.flatnonzero(np.isfinite(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
-    steps = p[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
 
 
 def benjamini_hochberg(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:

@@ -31,7 +31,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from interp.arguments import check_share
 from interp.claims.rules import ORDER, States, Verdict, completions, judge
@@ -205,3 +207,13 @@ def choose(frame: pd.DataFrame, alpha: float) -> Chosen:
     by_cell = frame.set_index(CELL)
     resample, mean, excess, probe = (by_cell[f"{kind}_p"] <= alpha for kind in kinds)
     return {"effect": resample & mean, "excess": excess, "exchange": resample & mean & excess, "probe": probe}
+
+
+def holm(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
+    """Family-wise corrected p-values: the k-th smallest of m times ``m - k + 1``, made monotone."""
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(np.isfinite(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted

@@ -85,9 +85,9 @@ class Evidence:
     @classmethod
     def of(cls, row: Mapping[str, Any], kind: str) -> "Evidence":
         """Read one kind from a row with the columns of ``Claims.frame``."""
-        names = ("minimum", "standard_error", "p_adjusted", "p_absent", "critical")
-        worth = row.get(f"{kind}_n_effective", row[f"{kind}_n_units"])  # of probes nothing is predicted
-        return cls(row[kind], *(row[f"{kind}_{name}"] for name in names), worth, row[f"{kind}_n_clusters"])
+        n_units = "n_effective" if f"{kind}_n_effective" in row else "n_units"  # of probes nothing is predicted
+        names = ("minimum", "standard_error", "p_adjusted", "p_absent", "critical", n_units, "n_clusters")
+        return cls(row[kind], *(row[f"{kind}_{name}"] for name in names))
 
     @property
     def measured(self) -> bool:

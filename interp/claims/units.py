@@ -134,7 +134,19 @@ class PredictedTable:
 
     Attributes:
         measured: One value per unit and cell; NaN where it was not measured.
-        predictions: ``[unit cell]``, of the same units; they cost less than the values, and need not be right.
+        predictions: ``[unit cell]``, of the same units, in any unit; they need not be right. What is measured is to be
+            a random part of the units.
+
+    Examples:
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from interp.claims.bootstrap import cluster_bootstrap
+        >>> from interp.claims.units import PredictedTable, UnitTable
+        >>> values = torch.linspace(-3, -2, 40)[:, None].numpy()
+        >>> part = UnitTable(values.copy(), [f"noun {i}" for i in range(40)], ["simple"] * 40, pd.Index(["2.2"]))
+        >>> part.values[1::2] = np.nan
+        >>> cluster_bootstrap(PredictedTable(part, values)).estimate.round(3)
+        array([-2.5])
     """
 
     measured: UnitTable

@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Int
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from interp.claims.claim import Measured
 from interp.claims.effects import against_base
 from interp.claims.looks import order_of, sizes_of
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
+from interp.interventions.hooked_runs import differentiable_runs
 from interp.interventions.intervention import written_sites
+from interp.interventions.metrics import as_numbers
 from interp.interventions.reference_set import (
     make_means,
     make_replacement,
@@ -27,11 +31,10 @@ from interp.interventions.reference_set import (
     reference_rows,
     with_donors,
 )
-from interp.interventions.replacement import Means
-from interp.interventions.rows import example_labels
+from interp.interventions.replacement import Means, Replacement
+from interp.interventions.rows import example_labels, task_rows
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, ablate, check_heads
-from interp.methods.attribution import estimated_ablations
 from interp.methods.behaviour import require_able
 from interp.methods.progress import about, complete, named, part_of
 from interp.methods.task_attention import AttentionResult, ReferenceAttention, task_attention
@@ -111,7 +114,7 @@ def _predicted(model: Any, begun: Begun, asked: HeadsOptions) -> pd.DataFrame | 
         part = begun.part(numbers)
         resample = make_replacement("resample", model, part, sites=sites, seed=asked.seed + look, **how)
         try:
-            found = estimated_ablations(model, part, [resample, begun.means], asked.memory_budget)
+            found = predicted_effects(model, part, [resample, begun.means], asked.memory_budget)
         except NoRoomError:  # which may pass
             raise
         except InputError:
@@ -122,6 +125,33 @@ def _predicted(model: Any, begun: Begun, asked: HeadsOptions) -> pd.DataFrame | 
     return heads.merge(labels, how="cross").assign(
         **{f"{kind}_predicted": each for kind, each in zip(KINDS, by_head, strict=True)}
     )
+
+
+def predicted_effects(
+    model: Any, task: Task, replacements: Sequence[Replacement], memory_budget: int | None = None
+) -> list[Float[np.ndarray, "example layer head"]]:
+    """What gradients say that ablating each head would do, by each replacement, in the metric's unit.
+
+    One forward and one backward pass for all. Raises InputError as ``differentiable_runs`` does.
+    """
+    sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
+    found = [np.zeros((len(task.examples), model.cfg.n_layers, model.cfg.n_heads)) for _ in replacements]
+    rows, names = task_rows(task.metric, task.units), [each.hook_name for each in sites]
+    for batch, run in differentiable_runs(model, rows, task.metric, names, memory_budget):
+        signs = np.array([row.sign for row in batch.rows], dtype=float)[:, None]
+        here, steep = ({name: _wide(x) for name, x in each.items()} for each in run.gradients())
+        for site, (values, each) in itertools.product(sites, zip(found, replacements, strict=True)):
+            there = torch.stack([_wide(each.values(site, batch, draw)) for draw in range(each.draws)]).mean(0)
+            by_head = ((there - here[site.hook_name]) * steep[site.hook_name]).sum((1, 3))
+            np.add.at(
+                values[:, site.layer], batch.examples, signs * as_numbers(by_head.flatten()).reshape(by_head.shape)
+            )
+    return found
+
+
+def _wide(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """In at least 32-bit floats."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def effects_of(sweep: SweepResult, kind: str, predicted: pd.DataFrame | None, asked: HeadsOptions) -> Measured:

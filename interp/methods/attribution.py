@@ -32,14 +32,13 @@ from interp.errors import InputError
 from interp.interventions.hooked_runs import EMBEDDED, DifferentiableRun, differentiable_runs
 from interp.interventions.metrics import AnyMetric, as_metric, as_numbers, name_of
 from interp.interventions.provenance import task_provenance
-from interp.interventions.replacement import Replacement
 from interp.interventions.rows import Batch, Row, example_labels, read_source, task_rows
 from interp.interventions.sweep import Cell
 from interp.methods.grid import Grid, as_grid, patch_cells
 from interp.methods.task_arguments import as_pairs
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
-from interp.model.sites import SITES, Site
+from interp.model.sites import SITES
 from interp.options import AttributeOptions
 from interp.residual.collecting import read
 from interp.result import Result
@@ -131,28 +130,6 @@ def attribute(
     return AttributionResult(examples.assign(estimate=values[cell, example]), provenance, tuple(grid.by))
 
 
-def estimated_ablations(
-    model: Any, task: Task, replacements: Sequence[Replacement], memory_budget: int | None = None
-) -> list[Float[np.ndarray, "example layer head"]]:
-    """What gradients say that ablating every head by itself would do, by each replacement, in the metric's unit.
-
-    One forward and one backward pass for all. Raises InputError as ``differentiable_runs`` does.
-    """
-    sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
-    found = [np.zeros((len(task.examples), model.cfg.n_layers, model.cfg.n_heads)) for _ in replacements]
-    rows = task_rows(task.metric, task.units)
-    for batch, run in differentiable_runs(model, rows, task.metric, [each.hook_name for each in sites], memory_budget):
-        here, steep = run.gradients()
-        signs = np.array([row.sign for row in batch.rows], dtype=float)[:, None]
-        for site in sites:
-            for values, each in zip(found, replacements, strict=True):
-                draws = [each.values(site, batch, draw) for draw in range(each.draws)]
-                moved = torch.stack(draws).mean(0) - here[site.hook_name]
-                by_head = _wide(moved).mul(_wide(steep[site.hook_name])).sum((1, 3))
-                np.add.at(values[:, site.layer], batch.examples, signs * _finite(by_head))
-    return found
-
-
 def _check(metric: AnyMetric, asked: AttributeOptions) -> None:
     if asked.steps < 1:
         raise InputError(f"steps: expected at least 1, got {asked.steps}")
@@ -187,11 +164,6 @@ def _estimated(
             np.add.at(gaps, batch.examples, signs * _finite(total - change))
     values[~by_cell.present(rows, len(values))] = np.nan
     return values.T, {"largest_gap": float(np.abs(gaps).max()), "largest_change": float(np.abs(changes).max())}
-
-
-def _wide(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """In at least 32-bit floats."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _finite(found: Float[Tensor, "batch ..."]) -> Float[np.ndarray, "batch ..."]:
@@ -254,11 +226,12 @@ class _ByCell:
     def _layer(
         self, difference: Tensor, slope: Tensor, where: Bool[Tensor, "batch place pos"]
     ) -> Float[Tensor, "batch ..."]:
-        difference, slope = _wide(difference), _wide(slope)
+        wide = torch.promote_types(difference.dtype, torch.float32)
+        difference, slope = difference.to(wide), slope.to(wide)
         if self._n_keys is not None:
             difference, slope = difference[..., : self._n_keys], slope[..., : self._n_keys]
         by_token = torch.einsum(f"{self._site},{self._site}->{self._tokens}", difference, slope)
-        return torch.einsum(f"{self._tokens},btp->{self._cells}", by_token, where.to(by_token))
+        return torch.einsum(f"{self._tokens},btp->{self._cells}", by_token, where.to(wide))
 
     def present(self, rows: Sequence[Row], n_examples: int) -> Bool[np.ndarray, "example cell"]:
         """Whether an example has the positions that a cell is about."""

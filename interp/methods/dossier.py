@@ -60,7 +60,8 @@ COLUMNS = (
     *("probe_excess_p", "probe_excess_p_adjusted", "probe_excess_p_absent"),
     *("selectivity", "selectivity_low", "selectivity_p_adjusted", "feature"),
     *("baseline", "baseline_overlap", "min_attention", "min_effect", "min_probe", "metric", "relation"),
-    *("change_norm", "n_units", "n_clusters", "n_attention_clusters", "n_exchange_units", "n_probe_clusters"),
+    *("change_norm", "n_units", "n_clusters", "n_effective", "n_attention_clusters"),
+    *("n_exchange_units", "n_probe_clusters"),
     *("n_excluded", "n_templates", "n_templates_attended", "n_to_decide"),
     *("attention_state", "effect_state", "resample_state", "mean_state", "exchange_state", "representation"),
     *("specificity", "undecidable", *PARTNER_COLUMNS),
@@ -83,7 +84,9 @@ class HeadsReport(Result):
 
     Attributes:
         examples: One row per layer, head, task and example: the effects (as in ``SweepResult``, by resampling;
-            ``mean_effect`` by the mean) and the attention (as in ``AttentionResult``; NaN where not testable).
+            ``mean_effect`` by the mean; NaN where a head was not ablated), what gradients predict of both
+            (``effect_predicted``, ``mean_effect_predicted``; only if some were not measured) and the attention (as in
+            ``AttentionResult``; NaN where not testable).
         provenance: How the numbers were made. ``left_out`` says what was asked and is not in here, and why, by the name
             of the task, or of the task and the kind of evidence.
         cells: What ``summary`` returns.
@@ -109,8 +112,8 @@ class HeadsReport(Result):
         """One row per layer, head and task: the evidence and the verdict; columns as in ``COLUMNS``.
 
         Means are over balanced units within templates, then over templates. Effects are those of the look at which a
-        head left (``interp.claims.looks``): of ``n_units`` both ablations were measured, and the minimum is a share of
-        the base on the units of each.
+        head left (``interp.claims.looks``): of ``n_units`` both ablations were measured, and gradients predict those of
+        the others. ``n_effective`` units would say as much as both together (the fewer, of the two ablations).
 
         - ``excess`` is attention minus baseline. It is NaN where the baseline leaves no room for the minimum;
           ``baseline_overlap`` is the share of the related words at which the baseline looks, too.
@@ -328,4 +331,5 @@ def _public(frame: pd.DataFrame) -> pd.DataFrame:
     p.loc[frame["feature"].isna(), ["probe_excess_p_adjusted", "selectivity_p_adjusted"]] = 0.0
     joint = np.maximum(p.max(axis=1, skipna=False), frame["exchange"] > 0)  # which speaks against the answer
     joint = joint.where(frame["undecidable"] == "")
-    return frame.rename(columns=_PUBLIC).assign(tracks_p_adjusted=joint)[list(COLUMNS)]
+    effective = frame[["effect_n_effective", "mean_effect_n_effective"]].min(axis=1)
+    return frame.rename(columns=_PUBLIC).assign(tracks_p_adjusted=joint, n_effective=effective)[list(COLUMNS)]

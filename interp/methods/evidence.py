@@ -1,9 +1,9 @@
-"""The evidence on the heads of one task: attention, ablation under two replacements, and probes, gathered once.
+"""The evidence on heads: attention, ablation under two replacements, and probes, gathered task by task and then tested.
 
 For heads that look and matter, also whether what they read at the related word turns the answer (``word_exchange.py``).
+Each kind of evidence is one family of tests over layers x heads x tasks.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap, contributions
-from interp.claims.claim import Measured
+from interp.claims.claim import Measured, benjamini_hochberg, claims_of_tasks
+from interp.claims.declared import Chosen, holm
 from interp.claims.effects import above_chance
+from interp.claims.looks import Looks
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
 from interp.interventions.engine.plan import NoRoomError
@@ -21,72 +23,18 @@ from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, check_heads
 from interp.methods.ablation_looks import CELL, KINDS, Begun, Pieces, ablated, begin, effects_of, joined
-from interp.methods.probes.probe import probe
-from interp.methods.progress import complete, named, part_of
+from interp.methods.progress import complete, part_of
+from interp.methods.representation import PROBED, representation, unread
 from interp.methods.task_attention import BY, MEASURES, AttentionResult
 from interp.methods.word_exchange import exchange_word
 from interp.model.positions import looks_back_only
-from interp.options import HeadsOptions, ProbeOptions
+from interp.options import Correction, HeadsOptions
 from interp.runs.run import Run
 from interp.tasks.task import Task
 
-_OF_PROBES = {
-    **{"score": "probe", "low": "probe_low", "high": "probe_high", "baseline": "probe_baseline"},
-    **{"score_baseline": "probe_baseline_score", "control": "probe_control"},
-    **{name: name for name in ("selectivity", "selectivity_low", "selectivity_p", "selectivity_p_adjusted")},
-    **{"excess": "probe_excess", "excess_low": "probe_excess_low", "excess_high": "probe_excess_high"},
-    **{name: f"probe_excess_{name}" for name in ("standard_error", "p", "p_adjusted", "p_absent", "critical")},
-}
-_COUNTS = ("probe_excess_minimum", "probe_excess_n_units", "probe_excess_n_clusters")
-PROBED = ("feature", *_OF_PROBES.values(), *_COUNTS)
-"""Of ``representation``, after ``layer`` and ``head``."""
-
-
-def representation(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None) -> pd.DataFrame:
-    """What every head carries of the task's feature: one row a head, ``layer``, ``head`` and ``PROBED``.
-
-    ``probe`` is the accuracy on unseen templates (or documents) and lemmas, ``probe_control`` that of the control task,
-    ``selectivity`` what tells the two apart where words are known from training, ``probe_excess`` how far the probe is
-    above its toughest control, ``probe_baseline``, with what ``Claims.frame`` says of it, over the heads of the task;
-    ``probe_excess_n_clusters`` are the lexical draws, or the lemmas where they are fewer. All is NaN where the task has
-    no feature, too few clusters to decide anything, or not two examples of two values.
-    """
-    if task.feature is None or not can_be_probed(task, task.feature):
-        if progress is not None:
-            progress(1, 1)
-        return unread(model, task, asked.min_probe)
-    how: Any = {name: getattr(asked, name) for name in ("alpha", "seed", "memory_budget")}
-    options = ProbeOptions(description_lengths=False, permuted_labels=False, min_effect=asked.min_probe, **how)
-    step = named(progress, f"{task.name}: probes", "heads")
-    found = probe(model, task, task.feature, options, progress=step).cells
-    found = found.assign(
-        feature=task.feature,
-        probe_excess_minimum=asked.min_probe,
-        probe_excess_n_units=len(task.units),
-        probe_excess_n_clusters=found[["n_documents", "n_lemmas"]].min(axis=1),
-    )
-    return found.rename(columns=_OF_PROBES)[[*CELL, *PROBED]]
-
-
-def unread(model: Any, task: Task, minimum: float) -> pd.DataFrame:
-    """As ``representation``, where nothing can be told of any head."""
-    cells = pd.MultiIndex.from_product([range(model.cfg.n_layers), range(model.cfg.n_heads)], names=CELL)
-    empty = pd.DataFrame(np.nan, index=cells, columns=list(PROBED)).assign(feature=task.feature)
-    return empty.assign(probe_excess_n_clusters=0, probe_excess_minimum=minimum).reset_index()
-
-
-def can_be_probed(task: Task, feature: str) -> bool:
-    """Whether there are enough clusters, and two examples of two values to judge and to fit erasers on."""
-    if len({unit.cluster for unit in task.units}) < FEWEST_CLUSTERS:
-        return False
-    folds = {unit.fold for unit in task.units}
-    if max(folds) >= len(task.references):
-        return False
-    for units in (task.units, *(task.references[fold] for fold in folds)):
-        counts = Counter(each.example.features.get(feature) for unit in units for each in unit.examples)
-        if len(counts) < 2 or min(counts.values()) < 2 or None in counts:
-            return False
-    return True
+_BY: dict[str, type] = dict.fromkeys(CELL, int)
+_SEEDS = {"excess": 0, "effect": 1, "mean_effect": 2, "exchange": 3}
+"""What is added to the seed of the draws of each kind."""
 
 
 @dataclass(frozen=True)
@@ -271,3 +219,146 @@ def _able(excess: UnitTable, ablations: Sequence[Measured], min_attention: float
 
 def _listed(counts: Mapping[str, int | float], form: str) -> str:
     return "; ".join(form.format(name=name, value=value) for name, value in counts.items())
+
+
+@dataclass(frozen=True)
+class Ablations:
+    """The tests of both kinds of ablation, look by look, of one model."""
+
+    kinds: Mapping[str, Looks]
+
+    @classmethod
+    def of(cls, n_looks: int, asked: HeadsOptions) -> "Ablations":
+        """Before the first of them."""
+        how = {"correction": asked.correction}
+        seeds = {kind: {**how, "seed": asked.seed + _SEEDS[kind]} for kind in KINDS}
+        return cls({kind: Looks(kind, _BY, n_looks, asked.alpha, seeds[kind]) for kind in KINDS})
+
+    def look(
+        self,
+        by_kind: Mapping[str, Mapping[str, SweepResult]],
+        predicted: Mapping[str, pd.DataFrame | None],
+        chosen: Chosen | None,
+        asked: HeadsOptions,
+    ) -> "Ablations":
+        """Test what is measured by now, by kind and task, with what is `predicted` on each task."""
+        found = {}
+        for kind, sweeps in by_kind.items():
+            measured = {task: effects_of(each, kind, predicted.get(task), asked) for task, each in sweeps.items()}
+            found[kind] = self.kinds[kind].look(measured, **_may_be("effect", measured, chosen))
+        return Ablations(found)
+
+    def stay(self, task: str) -> dict[str, list[Head]]:
+        """By kind, the heads of which more is to be measured on a task."""
+        found = {}
+        for kind, looks in self.kinds.items():
+            assert looks.frame is not None
+            assert looks.open is not None
+            rows = looks.frame[looks.open & (looks.frame["task"] == task).to_numpy()]
+            found[kind] = [(int(layer), int(head)) for layer, head in zip(rows["layer"], rows["head"], strict=True)]
+        return found
+
+
+def in_one_look(evidence: Sequence[TaskEvidence], asked: HeadsOptions) -> Ablations:
+    """The tests of ablations that were measured on all units at once."""
+    sweeps = {
+        "effect": {each.task.name: each.resampled for each in evidence},
+        "mean_effect": {each.task.name: each.averaged for each in evidence},
+    }
+    return Ablations.of(1, asked).look(sweeps, {each.task.name: each.predicted for each in evidence}, None, asked)
+
+
+def _may_be(kind: str, measured: Mapping[str, Measured], chosen: Chosen | None) -> dict[str, list[np.ndarray]]:
+    """Which cells may be shown, and absent, task by task."""
+    found = {}
+    for name, rows_of in (("hypotheses", kind), ("absences", "absent")):
+        if chosen is not None and rows_of in chosen:
+            may = chosen[rows_of].to_dict()
+            found[name] = [
+                np.array([may[(task, *cell[:2])] for cell in own.values.cells], dtype=bool)
+                for task, own in measured.items()
+            ]
+    return found
+
+
+def tested(
+    evidence: Sequence[TaskEvidence], ablations: Ablations, chosen: Chosen | None, asked: HeadsOptions
+) -> pd.DataFrame:
+    """The evidence with its tests: each kind is one family over layers x heads x tasks (probes: one by task).
+
+    One row per task, layer and head: the columns of ``TaskEvidence.heads`` and, for each of ``excess``, ``effect`` (of
+    resampling), ``mean_effect`` and ``exchange``, those of ``Claims.frame``. Attention is that of the value of the
+    feature, ``attention_value``, at which it is shown most clearly, and absent where it is at every value;
+    ``attention_values`` are those at which it is shown, of ``n_attention_values``. `chosen` are the rows that may be
+    shown, by kind of evidence; None for all.
+    """
+    frame = pd.concat([each.heads() for each in evidence], ignore_index=True)
+    attention = {each.task.name: Measured(each.excess, asked.min_attention) for each in evidence if each.excess}
+    exchanged = {
+        each.task.name: effects_of(each.exchange, "exchange", None, asked)
+        for each in evidence
+        if each.exchange is not None
+    }
+    how: dict[str, Any] = {"correction": asked.correction, "alpha": asked.alpha}
+    looks = pd.concat([each.looks(asked.min_attention) for each in evidence], ignore_index=True)
+    seen = claims_of_tasks(
+        "excess",
+        attention,
+        {**_BY, "feature_value": object},
+        **how,
+        **_may_be("excess", attention, chosen),
+        alternative="greater",
+        seed=asked.seed + _SEEDS["excess"],
+    )
+    turned = claims_of_tasks(
+        "exchange",
+        exchanged,
+        _BY,
+        **how,
+        **_may_be("exchange", exchanged, chosen),
+        seed=asked.seed + _SEEDS["exchange"],
+    )
+    clearest = _clearest(looks.merge(seen, on=["task", *BY], how="left"), asked.alpha)
+    for found in (clearest, *(each.frame for each in ablations.kinds.values()), turned):
+        frame = frame.merge(found, on=["task", *CELL], how="left")
+    kinds = ("excess", *KINDS, "exchange")
+    counts = [f"{kind}_{name}" for kind in kinds for name in ("n_units", "n_clusters", "n_effective")]
+    return _with_probes(frame.fillna(dict.fromkeys(counts, 0)), chosen, asked.correction)
+
+
+def _clearest(looks: pd.DataFrame, alpha: float) -> pd.DataFrame:
+    """One row a task and head: of the value at which attention is shown most clearly.
+
+    Where it is absent at all values but one that cannot be tested, it is that one: nothing is known of the head.
+    """
+    cell = ["task", *CELL]
+    tested = (looks["excess_n_clusters"] >= FEWEST_CLUSTERS) & looks["excess_standard_error"].notna()
+    looks = looks.assign(tested=tested)
+    by_head = looks.groupby(cell)
+    absent = by_head["excess_p_absent"].transform("max")
+    unknown = (absent <= alpha) & ~by_head["tested"].transform("all")
+    order = looks.assign(first=looks["tested"] != unknown, excess_p_absent=absent)
+    order = order.sort_values(["first", "excess_p_adjusted", "excess"], ascending=[False, True, False])
+    found = order.drop_duplicates(cell).drop(columns=["first", "tested"])
+    shown = looks[looks["excess_p_adjusted"] <= alpha].groupby(cell)["feature_value"].agg(", ".join)
+    named = found.merge(shown.rename("attention_values").reset_index(), on=cell, how="left")
+    named["n_attention_values"] = named.merge(looks.groupby(cell).size().rename("n").reset_index(), on=cell)["n"]
+    return named.rename(columns={"feature_value": "attention_value"}).fillna({"attention_values": ""})
+
+
+def _with_probes(frame: pd.DataFrame, chosen: Chosen | None, correction: Correction) -> pd.DataFrame:
+    """Probes were corrected over a task's heads; now over tasks as well, or over what was chosen."""
+    n_tasks = frame.loc[frame["probe_excess_p_adjusted"].notna(), "task"].nunique()
+    enough = frame["probe_excess_n_clusters"] >= FEWEST_CLUSTERS
+    found = {"probe_excess_p_absent": np.minimum(1.0, n_tasks * frame["probe_excess_p_absent"])}
+    for kind in ("probe_excess", "selectivity"):
+        p = frame[f"{kind}_p"].where(enough).to_numpy(dtype=float)
+        if chosen is not None:
+            may = chosen["probe"].reindex(pd.MultiIndex.from_frame(frame[["task", *CELL]]))
+            adjusted = holm(np.where(may, p, np.nan))
+        elif correction == "fdr":
+            adjusted = benjamini_hochberg(p)
+        else:
+            adjusted = np.minimum(1.0, n_tasks * frame[f"{kind}_p_adjusted"])
+        found[f"{kind}_p_adjusted"] = adjusted
+    return frame.assign(**found)

@@ -36,8 +36,7 @@ from interp.interventions.replacement import Means, Replacement
 from interp.interventions.sweep import Progress, Sweep, SweepResult
 from interp.methods.ablation import Head, check_heads, head_name, set_name
 from interp.methods.ablation_looks import KINDS, Begun, ablated, begin, joined, look_sizes
-from interp.methods.evidence import TaskEvidence, gather, gathered
-from interp.methods.evidence_tests import Ablations, in_one_look, tested
+from interp.methods.evidence import Ablations, TaskEvidence, gather, gathered, in_one_look, tested
 from interp.methods.progress import Steps, complete, named
 from interp.methods.task_arguments import none_left, told
 from interp.model.provenance import model_provenance

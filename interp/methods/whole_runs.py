@@ -28,11 +28,11 @@ from interp.interventions.sweep import Sweep
 from interp.methods.ablation_looks import look_sizes
 from interp.methods.card_parts import MOST_COMPARED
 from interp.methods.card_patching import MANY_PATHS, MOST_PATHS
-from interp.methods.evidence import can_be_probed
 from interp.methods.plan import head_sweep_flops
 from interp.methods.probes.data import labelled
 from interp.methods.probes.scores import Measuring
 from interp.methods.replacements_compared import REPLACEMENTS
+from interp.methods.representation import can_be_probed
 from interp.model import presets
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
@@ -44,6 +44,8 @@ from interp.tasks.task import Task
 
 STAYING, FOUND = 0.25, 0.08
 """Shares of the heads: as above."""
+GRADIENT = 4
+"""Plain passes that a forward and a backward pass with all activations, and half a run of donors, take."""
 WORDS = 5
 """Kinds of positions at which a card patches."""
 LOADED = 2.5 * 10**8
@@ -237,9 +239,10 @@ def _heads(
     passes, base, sweep = references.plain(config), own.plain(config), own.sweep(config)
     sizes = look_sizes(task, asked)
     first, every = sizes[0] / len(task.units), sizes[-1] / len(task.units)
+    predicted = first < 1  # of all units, by one forward and backward pass, and a run of their donors
     both = sweep * ((1 + _apart(task)) / 2 + own.shared) / speed.sweep  # a unit's examples share their donor
     stages = {
-        "attention": (passes + 2 * base) / speed.plain,
+        "attention": (passes + 2 * base + predicted * GRADIENT * base) / speed.plain,
         "first look": 2 * first * base / speed.plain + first * both,
         "later looks": (every - first) * (2 * base / speed.plain + STAYING * both),
         "exchange": 3 * base / speed.plain + found / n_heads * sweep / speed.sweep,

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from interp.claims.bootstrap import FEWEST_CLUSTERS
-from interp.claims.claim import Claims, Measured, benjamini_hochberg, claim, holm
+from interp.claims.claim import Claims, Measured, benjamini_hochberg, claim
+from interp.claims.declared import holm
 from interp.claims.effects import against_base
 from interp.claims.units import ClusterTable, UnitTable
 from interp.errors import InputError

@@ -12,16 +12,13 @@ from transformer_lens.model_bridge.sources import build_bridge_from_module
 
 from interp.errors import InputError
 from interp.interventions.hooked_runs import DifferentiableRun
-from interp.interventions.reference_set import make_replacement
-from interp.interventions.replacement import Add, Zero
+from interp.interventions.replacement import Add
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
-from interp.methods.ablation import ablate, choose_components
-from interp.methods.attribution import attribute, estimated_ablations
+from interp.methods.attribution import attribute
 from interp.methods.grid import Grid, patch_cells
 from interp.methods.patching import patch
 from interp.model.loading import load_model
-from interp.model.sites import Site
 from interp.residual.collecting import read
 from interp.tasks.task import Unit
 
@@ -124,30 +121,6 @@ def test_exact_where_the_metric_is_linear():
     assert found[keys].equals(exact[keys])
     assert exact["effect"].abs().max() > 0.5
     np.testing.assert_allclose(found["estimate"], exact["effect"], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["zero", "mean", "template_mean", "positional_mean", "resample"])
-def test_ablations_are_estimated_exactly_where_the_metric_is_linear(name):
-    task, sites = varied_task(), [Site("z", layer) for layer in range(HandModel().cfg.n_layers)]
-    made = make_replacement(name, HandModel(), task, sites=sites, draws=3, seed=1)
-    found, zeroed = estimated_ablations(HandModel(), task, [made, Zero()])
-    exact = ablate(HandModel(), task, replacement=name, draws=3, seed=1).examples
-    assert exact["effect"].abs().max() > 0.5
-    np.testing.assert_allclose(found[exact["example"], exact["layer"], exact["head"]], exact["effect"], atol=1e-6)
-    assert np.allclose(found, zeroed) == (name != "resample")  # the mean of balanced examples is 0
-
-
-def test_ablations_of_sentences_are_estimated_by_both_continuations():
-    model, task = small_model(), random_task(lengths=(5, 4, 6), answers=(2, 1))
-    task = dataclasses.replace(task, metric="sentence_log_probability")
-    (found,) = estimated_ablations(model, task, [Zero()])
-    unhooked = copy.deepcopy(model)
-    nudged = Add(lambda site, batch: -1e-5 * unhooked.run_with_cache(batch.tokens)[1][site.hook_name])
-    cells = [each.cell(nudged) for each in choose_components(model)]
-    exact = Sweep(cells).run(model, task, plainly=True).examples
-    slope = exact["effect"].to_numpy() / 1e-5
-    assert np.abs(slope).max() > 1e-3
-    assert relative([(found[exact["example"], exact["layer"], exact["head"]], slope)]) < 1e-4
 
 
 @pytest.mark.parametrize("method", ["attribution", "integrated_gradients"])

@@ -6,9 +6,8 @@ from hand_model import ARE, IS, KEY, KEYS, N_CLUSTERS, HandModel, hand_weights, 
 
 from interp.claims.rules import Evidence
 from interp.claims.units import UnitTable, estimates
-from interp.methods.evidence import gather
-from interp.methods.evidence_tests import _clearest, in_one_look
-from interp.methods.evidence_tests import tested as with_tests
+from interp.methods.evidence import _clearest, gather, in_one_look
+from interp.methods.evidence import tested as with_tests
 from interp.options import HeadsOptions
 
 

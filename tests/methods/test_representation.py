@@ -12,10 +12,10 @@ import interp
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError, TaskError
 from interp.methods.dossier import heads
-from interp.methods.evidence import PROBED, gather, representation
-from interp.methods.evidence_tests import in_one_look
-from interp.methods.evidence_tests import tested as with_tests
+from interp.methods.evidence import gather, in_one_look
+from interp.methods.evidence import tested as with_tests
 from interp.methods.probes.probe import probe
+from interp.methods.representation import PROBED, representation
 from interp.options import HeadsOptions
 
 pytestmark = [

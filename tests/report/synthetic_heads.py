@@ -102,6 +102,7 @@ def _head(rng: np.random.Generator, layer: int, head: int, task: str) -> dict[st
         "relation": "subject",
         "n_units": 200,
         "n_clusters": 90,
+        "n_effective": 200.0,
         "n_attention_clusters": 90 if testable else 0,
         "n_excluded": 0,
         "n_templates": 3,
