@@ -22,9 +22,11 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS, cluster_bootstrap
 from interp.claims.claim import Claims, Measured, claim
 from interp.claims.looks import Looks
 from interp.claims.rules import required_units
-from interp.claims.units import UnitTable, estimates
-from interp.interventions.reference_set import mean_of_positions, with_donors
+from interp.claims.units import PredictedTable, UnitTable, estimates
+from interp.interventions.reference_set import make_replacement, mean_of_positions, with_donors
+from interp.methods.ablation_looks import predicted_effects
 from interp.methods.task_attention import BY, task_attention
+from interp.model.sites import Site
 
 TASKS = ("agreement", "coreference", "reflexive", "ioi", "induction")
 SHARE, MINIMUM, ALPHA, RESAMPLES = 0.1, 0.1, 0.05, 1000
@@ -61,10 +63,14 @@ def measured(model: interp.HookedTransformer, task: str, seed: int, n: int) -> p
     frame = interp.ablate(model, loaded, replacement="resample", draws=1, seed=seed).examples
     mean = interp.ablate(model, loaded, replacement=mean_of_positions(loaded), seed=seed).examples
     seen = task_attention(model, loaded, seed=seed).examples[[*BY, "example", "excess"]]
+    sites = [Site("z", layer) for layer in range(model.cfg.n_layers)]
+    donors = make_replacement("resample", model, loaded, sites=sites, draws=1, seed=seed)
+    (predicted,) = predicted_effects(model, loaded, [donors])
+    frame = frame.assign(predicted=predicted[frame["example"], frame["layer"], frame["head"]])
     frame = frame.assign(mean_effect=mean["effect"]).merge(seen, on=["layer", "head", "example"], how="left")
     frame["cluster"] = f"{seed} " + frame["cluster"].astype(str)
     frame["unit"] += 1_000_000 * seed
-    return frame[[*BY, "unit", "example", "cluster", "template", "layout", "base", *KINDS]]
+    return frame[[*BY, "unit", "example", "cluster", "template", "layout", "base", "predicted", *KINDS]]
 
 
 def kept(folder: Path, name: str, task: str, seeds: Sequence[int], n: int) -> list[pd.DataFrame]:
@@ -84,11 +90,13 @@ class Pool:
 
     Attributes:
         centred: Values less their mean, cell by cell.
+        predicted: What gradients say of each effect; nothing of attention.
         base: The base run's metric by unit; 1 of attention.
         sign: Of what is looked for: effects drop, attention rises.
     """
 
     centred: UnitTable
+    predicted: np.ndarray
     base: np.ndarray
     sign: int
 
@@ -99,11 +107,19 @@ class Pool:
         there = np.isfinite(table.values).mean(axis=0) >= MEASURED
         rows = np.flatnonzero(np.isfinite(table.values[:, there]).all(axis=1))
         base = UnitTable.from_frame(frame, "base").values[:, 0] if kind != "excess" else np.ones(len(table.values))
+        predicted = np.zeros_like(table.values) if kind == "excess" else UnitTable.from_frame(frame, "predicted").values
         labels = (tuple(np.asarray(each)[rows]) for each in (table.clusters, table.strata))
         table = UnitTable(table.values[np.ix_(rows, there)], *labels, table.cells[there])
-        return cls(table.with_values(table.values - estimates(table)), base[rows], 1 if kind == "excess" else -1)
+        centred = table.with_values(table.values - estimates(table))
+        return cls(centred, predicted[np.ix_(rows, there)], base[rows], 1 if kind == "excess" else -1)
 
     def draw(self, n_clusters: int, truth: float, generator: np.random.Generator) -> Measured:
+        """As ``with_predictions``, without these."""
+        return self.with_predictions(n_clusters, truth, generator)[0]
+
+    def with_predictions(
+        self, n_clusters: int, truth: float, generator: np.random.Generator
+    ) -> tuple[Measured, np.ndarray]:
         """Clusters as if from a generator of nothing else, with every cell's mean at `truth` times the minimum.
 
         They are drawn with replacement, each time as a cluster of its own: of a pool that is half used up, a mean would
@@ -116,10 +132,10 @@ class Pool:
         values = self.centred.values[at] + self.sign * truth * self.minimum
         part = UnitTable(values, tuple(names.astype(str)), tuple(strata), self.centred.cells)
         if self.sign > 0:
-            return Measured(part, MINIMUM)
+            return Measured(part, MINIMUM), self.predicted[at]
         base = part.with_values(np.broadcast_to(self.base[at, None], values.shape))
         # As a report does: the minimum has the size of a share of the base, whatever the sign of so few clusters' mean.
-        return Measured(part, base.with_values(SHARE * np.sign(estimates(base)) * base.values))
+        return Measured(part, base.with_values(SHARE * np.sign(estimates(base)) * base.values)), self.predicted[at]
 
     @cached_property
     def _rows(self) -> list[np.ndarray]:
@@ -214,25 +230,29 @@ LOOKS = (30, 60, 120, 200)
 
 def falsely_in_looks(pools: Sequence[Pool], truth: float, generator: np.random.Generator) -> tuple[bool, bool, float]:
     """As ``falsely_said``, of a report in which heads leave; and the share of cells and units that it measures."""
-    drawn = [pool.draw(LOOKS[-1], truth, generator) for pool in pools]
+    drawn = [pool.with_predictions(LOOKS[-1], truth, generator) for pool in pools]
     how = {"resamples": RESAMPLES, "seed": int(generator.integers(2**31))}
     looks = Looks("effect", {"layer": int, "head": int}, len(LOOKS), ALPHA, how)
-    stay = [np.ones(each.values.values.shape[1], dtype=bool) for each in drawn]
-    there = [np.zeros(each.values.values.shape, dtype=bool) for each in drawn]
+    stay = [np.ones(predicted.shape[1], dtype=bool) for _, predicted in drawn]
+    there = [np.zeros(predicted.shape, dtype=bool) for _, predicted in drawn]
     for size in LOOKS:
-        for each, seen, mask in zip(drawn, there, stay, strict=True):
+        for (each, _), seen, mask in zip(drawn, there, stay, strict=True):
             seen |= (np.asarray(each.values.clusters).astype(int) < size)[:, None] & mask
-        looks = looks.look({str(n): _only(*each) for n, each in enumerate(zip(drawn, there, strict=True))})
+        looks = looks.look(
+            {str(n): _only(*each, seen) for n, (each, seen) in enumerate(zip(drawn, there, strict=True))}
+        )
         stay = np.split(looks.open, np.cumsum([len(each) for each in stay])[:-1])
     shown, absent = (looks.frame[f"effect_{name}"].min() <= ALPHA for name in ("p_adjusted", "p_absent"))
     return truth <= 1 and shown, truth >= 1 and absent, float(np.mean([each.mean() for each in there]))
 
 
-def _only(measured: Measured, there: np.ndarray) -> Measured:
-    """What was measured by now."""
-    minimum = measured.minimum
-    assert isinstance(minimum, UnitTable)
-    return Measured(*(each.with_values(np.where(there, each.values, np.nan)) for each in (measured.values, minimum)))
+def _only(measured: Measured, predicted: np.ndarray, there: np.ndarray) -> Measured:
+    """What was measured by now, with what is predicted of the others."""
+    values = measured.values
+    assert isinstance(values, UnitTable)
+    return Measured(
+        PredictedTable(values.with_values(np.where(there, values.values, np.nan)), predicted), measured.minimum
+    )
 
 
 def false_claims_in_looks(pools: Pools, runs: int) -> Iterator[dict[str, object]]:

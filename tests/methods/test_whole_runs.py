@@ -44,6 +44,7 @@ def test_what_is_not_asked_takes_no_time(config, even):
     assert {"probes", "sets"} <= set(whole["heads"].index)
     assert not {"probes", "sets"} & set(less["heads"].index)
     assert less["heads", "later looks"] == 0 < whole["heads", "later looks"]
+    assert less["heads", "attention"] < whole["heads", "attention"]  # which has the predictions in it
     assert seconds(config, noun_task(), options=HeadsOptions(max_clusters=30))["heads", "later looks"] == 0
 
 
