@@ -191,11 +191,10 @@ class DifferentiableRun(_Run):
         """Bytes that one forward and backward pass keeps beside the weights."""
         shown = self._model.parameters() if isinstance(self._model, nn.Module) else ()
         weights = {parameter.untyped_storage().data_ptr() for parameter in shown}
-        saved: dict[int, int] = {}
+        saved: dict[int, Tensor] = {}  # by where they begin, which is theirs alone as long as all are held
 
-        def note(x: Tensor) -> Tensor:
-            saved[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
-            return x
+        def note(x: Tensor) -> None:  # a graph that is given its own tensors holds itself for ever
+            saved[x.untyped_storage().data_ptr()] = x.detach()
 
         with (
             torch.inference_mode(False),
@@ -205,7 +204,7 @@ class DifferentiableRun(_Run):
             _, kept = self._graph(None)
         # Beside the graph: the activations of the run and of its source, the gradients, and their running mean.
         beside = 4 * sum(x.numel() * x.element_size() for x in kept.values())
-        return beside + sum(size for start, size in saved.items() if start not in weights)
+        return beside + sum(x.untyped_storage().nbytes() for start, x in saved.items() if start not in weights)
 
     def _graph(self, embedding: Residual | None) -> tuple[Float[Tensor, " batch"], dict[str, Tensor]]:
         """Each row's score, and the activations that it can be differentiated by."""

@@ -1,5 +1,6 @@
 import copy
 import dataclasses
+import gc
 
 import numpy as np
 import pytest
@@ -320,6 +321,21 @@ def test_a_budget_makes_batches_and_leaves_the_numbers():
     np.testing.assert_allclose(parts["estimate"], whole["estimate"], rtol=1e-9, atol=1e-12)
     with pytest.raises(InputError, match=rf"memory budget: the gradients of one row of 6 tokens take {one:,} bytes"):
         attribute(model, task, memory_budget=one - 1)
+
+
+def test_nothing_is_left_of_a_graph_that_was_measured():
+    model, task = small_model(), random_task(lengths=(5, 5))
+    (batch,) = batches(model, task_rows(task.metric, task.units, "denoise"))
+    run = DifferentiableRun(model, batch, task.metric, ["blocks.0.attn.hook_z"])
+
+    def alive():
+        gc.collect()
+        return sum(isinstance(each, torch.Tensor) for each in gc.get_objects())
+
+    run.graph_bytes()
+    before = alive()
+    assert run.graph_bytes() > 0
+    assert alive() == before
 
 
 def test_what_has_no_gradient_is_refused():
