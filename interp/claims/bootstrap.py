@@ -22,9 +22,10 @@
    difference between the mean prediction of all units and that of those measured: the regression estimator of double
    sampling. Predictions that are wrong cost precision and not truth, as long as the measured units are a random part.
    ``b`` is what the predictions explain of the measured values, between 0 and 1: beyond, chance makes it and the
-   intervals of 60 heads without effect covered too seldom. A measured cluster contributes its deviation from the
-   prediction that is made without it, and its share of the mean prediction; the others contribute the latter. The two
-   kinds of clusters are drawn apart.
+   tests of 60 heads at the minimum were false too often. A measured cluster contributes its deviation from what is
+   predicted of it without itself, and its share of the mean prediction; the others contribute the latter. Where all
+   predictions are spread wider than those of measured units, deviations count for as much more: the few units that
+   differ are missing there. The two kinds of clusters are drawn apart.
 
 Efron (1981), "Nonparametric standard errors and confidence intervals" (bootstrap-t); Hall (1992), "The bootstrap and
 Edgeworth expansion"; Cameron, Gelbach & Miller (2008), "Bootstrap-based improvements for inference with clustered
@@ -191,6 +192,10 @@ def _of_predicted(table: PredictedTable) -> Contributions:
     slope = np.clip(slope, 0.0, 1.0)
     leverage = np.divide(own.values**2, square, out=np.zeros_like(own.values), where=helps & (slope > 0))
     residuals = (values.values - slope * own.values) / np.maximum(1 - leverage, 1e-6)
+    # As much wider as all predictions are spread than those of the measured units.
+    spread = (every.values**2).sum(axis=0) * every.n_clusters / np.maximum(own.n_clusters, 1)
+    wider = np.divide(spread, square, out=np.ones_like(square), where=helps & (slope > 0))
+    residuals *= np.sqrt(np.maximum(wider, 1.0))
     names = np.unique(np.asarray(whole.clusters, dtype=str))
     at = np.searchsorted(names, np.unique(np.asarray(whole.clusters, dtype=str)[some]))
     moved, measured = slope * every.values, np.zeros_like(every.measured)
