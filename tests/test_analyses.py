@@ -238,7 +238,7 @@ def test_the_minimum_of_false_claims_has_a_size_where_few_clusters_have_a_base_b
     rng = np.random.default_rng(0)
     clusters = tuple(str(each) for each in range(40))
     centred = UnitTable(rng.normal(size=(40, 2)), clusters, ("one template",) * 40, pd.RangeIndex(2))
-    pool = study["Pool"](centred, base=rng.normal(0.01, 1.0, 40), sign=-1)
+    pool = study["Pool"](centred, np.zeros((40, 2)), base=rng.normal(0.01, 1.0, 40), sign=-1)
     for _ in range(20):
         (found,) = claim([pool.draw(30, 1.0, rng)], resamples=100)
         assert (found.minimum > 0).all()

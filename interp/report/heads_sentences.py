@@ -282,7 +282,7 @@ def _ablated(task: pd.Series, heads: pd.DataFrame) -> str:
     fewest, most = (int(each) for each in (heads["n_units"].min(), heads["n_units"].max()))
     if fewest == task["n_units"]:
         return ""
-    predicted = _TEXTS["predicted"] if (heads["n_effective"] > heads["n_units"]).any() else ""
+    predicted = _TEXTS["predicted"] if (heads["n_effective"] != heads["n_units"]).any() else ""
     units = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     return " " + _TEXTS["ablated"].format(units=units, predicted=predicted)
 

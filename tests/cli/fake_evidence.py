@@ -46,6 +46,7 @@ def head(number: int, verdict: str, effect: float) -> dict[str, object]:
         "relation": "subject",
         "n_units": 50,
         "n_clusters": 40,
+        "n_effective": 50.0,
         "n_attention_clusters": 40,
         "n_excluded": 12,
         "n_templates": 3,

@@ -25,7 +25,7 @@ from hand_model import (
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.claims.rules import FEW_TASKS, NO_EXCHANGE, UNRELATED
 from interp.errors import InputError
-from interp.methods import behaviour, evidence
+from interp.methods import ablation_looks, behaviour
 from interp.methods.behaviour import require_able
 from interp.methods.dossier import COLUMNS, heads
 from interp.report import heads_frames
@@ -299,7 +299,7 @@ def test_a_model_at_chance_is_undecided():
 
 
 def test_a_task_that_the_model_cannot_do_ends_before_any_sweep(monkeypatch):
-    monkeypatch.setattr(evidence, "ablate", None)
+    monkeypatch.setattr(ablation_looks, "ablate", None)
     said = (
         r"above chance on this task: logit difference [\d.]+ .-[\d.]+ to [\d.]+., 53% right, on 64 of 192 units; give"
     )
@@ -376,7 +376,7 @@ def test_undecided_says_how_many_units_would_decide():
         # Head 1 helps about as much as the minimum, in some units more than in others.
         attention = model.blocks[0].attn
         attention.W_O[1] = 0
-        attention.W_O[1, 1, IS] = attention.W_O[1, 2, ARE] = 0.36
+        attention.W_O[1, 1, IS] = attention.W_O[1, 2, ARE] = 0.37
     found = heads(model, [task], min_effect=0.125).summary().set_index("head").loc[1]
     assert found["verdict"] == "undecided"
     assert -found["min_effect"] < found["effect"] < 0

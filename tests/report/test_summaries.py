@@ -40,6 +40,16 @@ def test_the_headline_names_the_minimum(make_report):
     assert "an effect counts from 0.0021 logits on." in summary_of(tiny).headline
 
 
+def test_the_headline_says_where_heads_were_ablated_on_a_part_and_the_rest_was_predicted(make_report):
+    report = make_report(tasks=("agreement",))
+    part = replace(report, cells=report.cells.assign(n_units=50, n_effective=50.0))
+    assert summary_of(part).headline.endswith(" Heads were ablated on 50 of the units.")
+    predicted = replace(part, cells=part.cells.assign(n_effective=150.0))
+    said = " Heads were ablated on 50 of the units; gradients say what to expect of the others."
+    assert summary_of(predicted).headline.endswith(said)
+    assert "ablated on" not in summary_of(report).headline
+
+
 def test_the_headline_separates_thousands(make_report):
     headline = summary_of(make_report(), n_units=1200, n_examples=2400, n_clusters=1001).headline
     assert headline.startswith("1,200 balanced units in 1,001 clusters, 2,400 examples;")
