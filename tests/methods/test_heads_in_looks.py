@@ -15,6 +15,7 @@ from interp.methods.ablation_looks import begin, joined
 from interp.methods.dossier import heads
 from interp.options import HeadsOptions
 from interp.report.heads_sentences import summarise
+from interp.report.page_texts import explained_terms
 
 pytestmark = [
     pytest.mark.unchecked,
@@ -167,3 +168,11 @@ def test_the_page_says_on_how_many_units_heads_were_ablated(at_once, in_looks):
     n_units = int(in_looks.summary()["n_units"].iloc[0])
     assert one.headline.endswith(f" Heads were ablated on {n_units} of the units.")
     assert "ablated" not in other.headline
+
+
+def test_the_page_says_that_gradients_predict_only_where_they_do(at_once, in_looks):
+    (with_, without) = (
+        dict(explained_terms("head", each.provenance, min_effect=0.1, alpha=0.05)) for each in (in_looks, at_once)
+    )
+    assert "a regression estimate" in with_["Adjusted p"]
+    assert "regression" not in without["Adjusted p"]
