@@ -190,14 +190,14 @@ def _of_predicted(table: PredictedTable) -> Contributions:
     helps = (square > 0) & ~there.all(axis=0)
     slope = np.divide((values.values * own.values).sum(axis=0), square, out=np.zeros_like(square), where=helps)
     slope = np.clip(slope, 0.0, 1.0)
-    leverage = np.divide(own.values**2, square, out=np.zeros_like(own.values), where=helps & (slope > 0))
+    used = slope > 0
+    leverage = np.divide(own.values**2, square, out=np.zeros_like(own.values), where=used)
     residuals = (values.values - slope * own.values) / np.maximum(1 - leverage, 1e-6)
     # As much wider as all predictions are spread than those of the measured units.
     spread = (every.values**2).sum(axis=0) * every.n_clusters / np.maximum(own.n_clusters, 1)
-    wider = np.divide(spread, square, out=np.ones_like(square), where=helps & (slope > 0))
+    wider = np.divide(spread, square, out=np.ones_like(square), where=used)
     residuals *= np.sqrt(np.maximum(wider, 1.0))
-    names = np.unique(np.asarray(whole.clusters, dtype=str))
-    at = np.searchsorted(names, np.unique(np.asarray(whole.clusters, dtype=str)[some]))
+    at = np.unique(numbered(whole.clusters)[some])
     moved, measured = slope * every.values, np.zeros_like(every.measured)
     moved[at] += residuals
     measured[at] = values.measured

@@ -102,7 +102,7 @@ def begin(
 
 def _predicted(model: Any, begun: Begun, asked: HeadsOptions) -> pd.DataFrame | None:
     """As of ``Begun``; units are resampled from the donors that their look draws."""
-    task, ends = begun.task, sorted({0, *begun.sizes, len(begun.order)})
+    ends = sorted({0, *begun.sizes, len(begun.order)})
     if len(ends) == 2:
         return None
     labels = begun.answers[["unit", "example", "cluster", "template", "layout", "base"]]
@@ -119,7 +119,7 @@ def _predicted(model: Any, begun: Begun, asked: HeadsOptions) -> pd.DataFrame | 
             raise
         except InputError:
             return None
-        values[:, _examples_of(task, numbers)] = found
+        values[:, labels["unit"].isin(numbers)] = found
     heads = pd.DataFrame(check_heads(model, None), columns=CELL)
     by_head = values.reshape(*values.shape[:2], -1).transpose(0, 2, 1).reshape(len(KINDS), -1)
     return heads.merge(labels, how="cross").assign(
@@ -204,16 +204,9 @@ def ablated(
 
 def _renumbered(done: SweepResult, task: Task, numbers: Int[np.ndarray, " unit"]) -> SweepResult:
     """The units of a part, their examples and layouts, by their numbers in the whole task."""
-    examples, frame = _examples_of(task, numbers), done.examples
-    at = examples[frame["example"]]
-    frame = frame.assign(unit=numbers[frame["unit"]], example=at, layout=example_labels(task)["layout"][at])
-    return replace(done, examples=frame)
-
-
-def _examples_of(task: Task, numbers: Int[np.ndarray, " unit"]) -> Int[np.ndarray, " example"]:
-    """The numbers of some units' examples."""
-    first = np.cumsum([0, *(len(unit.examples) for unit in task.units)])
-    return np.concatenate([np.arange(first[each], first[each + 1]) for each in numbers])
+    whole, frame = example_labels(task), done.examples
+    at = np.flatnonzero(np.isin(whole["unit"], numbers))[frame["example"]]
+    return replace(done, examples=frame.assign(**{name: whole[name][at] for name in ("unit", "example", "layout")}))
 
 
 def joined(pieces: Sequence[SweepResult]) -> SweepResult:

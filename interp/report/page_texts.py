@@ -43,7 +43,7 @@ def explained_terms(page: str, provenance: Mapping[str, Any], **known: Any) -> l
     looks = said["looks"].format(first=first_look) + " " if first_look else ""
     if most := provenance.get("max_clusters"):
         looks += said["most clusters"].format(most=most) + " "
-    if any(isinstance(each, Mapping) and each.get("predicted") for each in provenance.get("tasks", [])):
+    if any(each.get("predicted") for each in provenance.get("tasks", [])):
         looks += said["foretold"] + " "
     how = {"what": what, "correction": said[name], "absent": absent, "probes": probes, "looks": looks}
     first, *others = explained(page, **known).items()

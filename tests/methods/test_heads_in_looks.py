@@ -57,8 +57,10 @@ def test_numbers_are_those_of_the_units_measured_and_what_is_predicted_of_the_ot
         assert row["attention"] == pytest.approx(own["attention"].mean())  # which every unit has
         for kind in ("effect", "mean_effect"):
             measured, predicted = effects[kind].mean(), effects[f"{kind}_predicted"].mean()
-            share = (row[kind] - measured) / (own[f"{kind}_predicted"].mean() - predicted or 1.0)
-            assert 0 <= share <= 1 + 1e-6
+            apart = own[f"{kind}_predicted"].mean() - predicted
+            share = 0.0 if abs(apart) < 1e-9 else (row[kind] - measured) / apart
+            assert -1e-6 <= share <= 1 + 1e-6
+            assert row[kind] == pytest.approx(measured + share * apart)
 
 
 def test_every_example_has_the_labels_that_the_whole_task_gives_it():
