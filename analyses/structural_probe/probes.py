@@ -118,7 +118,7 @@ def fit_structural(
     vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
     training = _Training(gold.to(vectors), lengths, dev, (max_epochs, patience, batch_size, seed))
     scale, root = _spread(vectors, lengths, between_words=gold.ndim == 3)
-    inverse = torch.linalg.inv(root)
+    inverse = torch.linalg.solve_triangular(root, torch.eye(root.shape[-1]).to(root), upper=False)
     white_vectors = _project(vectors, inverse.to(vectors))
     unit = (1 / scale)[:, None, None].to(vectors)
     parts = []

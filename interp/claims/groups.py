@@ -48,7 +48,8 @@ PARTNER_COLUMNS = (
     *("group_share", "group_share_low", "group_share_high", "group_p_adjusted"),
 )
 """Of ``partners``, in a report."""
-DOUBT_COLUMNS = ("member", "caveat", "doubtful", "doubtful_effect", "doubtful_se", "doubtful_critical")
+DOUBT = ("doubtful_effect", "doubtful_se", "doubtful_critical", "doubtful_n_units", "doubtful_n_clusters")
+DOUBT_COLUMNS = ("member", "caveat", "doubtful", *DOUBT)
 """Of ``partners``, for the verdict only."""
 _UNMISSED = ("none", "undecided")
 ALONE = "it was not ablated together with others that could do the work"
@@ -142,8 +143,8 @@ def partners(frame: pd.DataFrame, groups: pd.DataFrame, alpha: float) -> pd.Data
         ``group``, the set that was ablated, such as ``1.1+2.2`` (empty where there is none); the effect of the set's
         means in their places, the head's share, with intervals, and the largest p of what that rests on. Then
         ``member``, as of ``judged_groups`` (empty where it was not ablated together with others); ``caveat``, a clause;
-        ``doubtful``, as ``partners``; and the effect that is undecided, with its standard error and how many of these
-        its test asks for.
+        ``doubtful``, as ``partners``; and the effect that is undecided, with its standard error, how many of these its
+        test asks for, and on how many units and clusters it was measured.
     """
     rows = {(row["task"], row["head"]): row for row in groups.to_dict("records")}
     members = {task: list(own.loc[own["member"] == "yes", "head"]) for task, own in groups.groupby("task")}
@@ -183,8 +184,11 @@ def _others(row: Mapping[str, Any]) -> list[str]:
 def _doubt(row: Mapping[str, Any], alpha: float) -> dict[str, Any]:
     """The undecided kind of evidence of a head that may be a member; a share comes before the whole set."""
     kind = next(each for each in KINDS[3::-1] if _state(row, each, alpha) == "undecided")
-    effect = {"effect": row[kind], "se": row[f"{kind}_standard_error"], "critical": row[f"{kind}_critical"]}
-    return {"doubtful": " ".join(_others(row)), **{f"doubtful_{name}": value for name, value in effect.items()}}
+    about = (kind, *(f"{kind}_{name}" for name in ("standard_error", "critical", "n_units", "n_clusters")))
+    return {
+        "doubtful": " ".join(_others(row)),
+        **{name: row[column] for name, column in zip(DOUBT, about, strict=True)},
+    }
 
 
 def _caveat(row: Mapping[str, Any], explained: bool, alpha: float) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.claims.groups import DOUBT
 from interp.claims.rules import DISAGREE, Evidence, Specificity, States, joint_state, judge, undecidable
 
 FEWEST_OTHERS = 2
@@ -148,9 +149,8 @@ def _open(row: Mapping[str, Any]) -> dict[str, Evidence]:
         asked["attention"] = "excess"
     found = {name: Evidence.of(row, kind) for name, kind in asked.items()}
     if row["effect_state"] == "none" and row["doubtful"]:
-        one = Evidence.of(row, "effect")
-        doubt = (row["doubtful_effect"], one.minimum, row["doubtful_se"], 1.0, 1.0, row["doubtful_critical"])
-        found["group"] = Evidence(*doubt, row["n_task_units"], one.n_clusters)  # sets are measured on all units
+        effect, se, critical, *counts = (row[name] for name in DOUBT)
+        found["group"] = Evidence(effect, row["effect_minimum"], se, 1.0, 1.0, critical, *counts)
     return found
 
 
@@ -159,7 +159,7 @@ def _units_to_decide(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> f
 
     Ablations take every unit. Of the others, some have nothing to be scored: it is as many again in proportion.
     """
-    ablations = REPLACEMENTS.values()
+    ablations = (*REPLACEMENTS.values(), "group")
     needs = [
         np.ceil(evidence.units_to_decide() * (1 if name in ablations else row["n_task_units"] / evidence.n_units))
         for name, evidence in kinds.items()

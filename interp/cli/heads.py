@@ -75,7 +75,7 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
     pages: dict[str, str] = {}
     if on.cards:
         try:
-            pages = _card_pages(loaded, tasks, report, run)
+            pages = _card_pages(loaded, tasks, report, asked.memory_budget, run)
         except BaseException:  # whatever became of the cards, the report is there
             if work.out is not None:
                 report.save(work.out, command=typed())
@@ -160,14 +160,16 @@ def _with_clusters(tasks: "list[Task]") -> "tuple[list[Task], dict[str, str]]":
         return [each for each in tasks if each.name not in failed], told(failed)
 
 
-def _card_pages(model: Any, tasks: "list[Task]", report: "HeadsReport", run: "Run") -> dict[str, str]:
+def _card_pages(
+    model: Any, tasks: "list[Task]", report: "HeadsReport", memory_budget: int | None, run: "Run"
+) -> dict[str, str]:
     """By its name, the page of every head that earned one."""
     from interp.methods.head_card import head_cards
     from interp.report.html import as_page
     from interp.report.sections import page_of
 
     with measuring("cards") as progress:
-        found = head_cards(model, tasks, report, progress=progress, run=run)
+        found = head_cards(model, tasks, report, memory_budget=memory_budget, progress=progress, run=run)
     return {card.name: as_page(page_of(card), typed()) for card in found}
 
 

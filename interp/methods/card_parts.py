@@ -10,7 +10,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -82,6 +82,7 @@ def gather_parts(
     heads: Sequence[Head],
     report: HeadsReport,
     max_units: int,
+    memory_budget: int | None = None,
     run: Run | None = None,
     progress: Progress | None = None,
 ) -> dict[Head, Parts]:
@@ -90,7 +91,7 @@ def gather_parts(
     Raises:
         KeyboardInterrupt: A sweep was interrupted.
     """
-    asked = asked_of(report)
+    asked = replace(asked_of(report), memory_budget=memory_budget)
     seed, some = asked.seed, card_patching.some_units(task, MOST_COMPARED, asked.seed)
     verdicts = report.summary().query("task == @task.name").set_index("task", drop=False)
     rows = {head: of_head(verdicts, head).loc[task.name] for head in heads}
@@ -100,10 +101,10 @@ def gather_parts(
         for number, what in enumerate(("ablation", "words", "paths"))
     ]
     made, refused = _replacements(model, some, heads, asked, run)
-    how: Any = {"seed": seed, "run": run}
+    how: Any = {"seed": seed, "memory_budget": memory_budget, "run": run}
     measured: dict[str, Mapping[Head, pd.DataFrame] | str] = {
         "replacements": _or_reason(
-            partial(every_replacement, model, some, heads, report, made, refused, run, steps[0])
+            partial(every_replacement, model, some, heads, report, made, refused, memory_budget, run, steps[0])
         ),
         "positions": _or_reason(partial(card_patching.positions, model, heads, some, **how, progress=steps[1])),
         "feature": _or_reason(
@@ -133,13 +134,15 @@ def _replacements(
     refused: dict[ReplacementName, str] = {}
     layers = sorted({layer for layer, _ in heads})
     sites = [Site("z", layer) for layer in layers]
+    how: Any = {"draws": asked.draws, "seed": asked.seed, "memory_budget": asked.memory_budget}
     for name in COMPARED:
         try:
-            made[name] = make_replacement(name, model, task, sites=sites, draws=asked.draws, seed=asked.seed)
+            made[name] = make_replacement(name, model, task, sites=sites, **how)
         except InputError as error:
             refused[name] = str(error)
-    sites, kept = written_sites(model, layers), None if run is None else run.means
-    return made | make_means([name for name in made if name in ALIKE], model, task, sites=sites, kept=kept), refused
+    how = {"memory_budget": asked.memory_budget, "kept": None if run is None else run.means}
+    alike = [name for name in made if name in ALIKE]
+    return made | make_means(alike, model, task, sites=written_sites(model, layers), **how), refused
 
 
 def _or_reason(measure: Callable[[], Found]) -> Found | str:
@@ -224,6 +227,7 @@ def every_replacement(
     report: HeadsReport,
     made: Mapping[ReplacementName, Replacement],
     refused: Mapping[ReplacementName, str],
+    memory_budget: int | None = None,
     run: Run | None = None,
     progress: Progress | None = None,
 ) -> dict[Head, pd.DataFrame]:
@@ -241,6 +245,7 @@ def every_replacement(
         raise InputError(*list(refused.values())[:1])
     asked = asked_of(report)
     how: Any = {name: getattr(asked, name) for name in ("min_effect", "alpha", "seed", "draws")}
+    how["memory_budget"] = memory_budget
     chosen = choose_components(model, "heads", heads=heads)
     compared = complete(measured_by(model, task, chosen, made, CompareOptions(**how), run, progress))
     effects, every = compared.summary(), report.summary().query("task == @task.name").set_index(list(CELL))

@@ -71,6 +71,7 @@ def direct_paths(
     *,
     max_units: int,
     seed: int,
+    memory_budget: int | None = None,
     run: Run | None = None,
     progress: Progress | None = None,
 ) -> dict[Head, dict[str, pd.DataFrame]]:
@@ -93,11 +94,12 @@ def direct_paths(
     given = some_units(as_pairs(task, model, n=None, seed=seed), max_units, seed)
     counts = {head: {"feeds": len(into[head]), "readers": len(out[head])} for head in heads}
     if any(n > MANY_PATHS for each in counts.values() for n in each.values()):
-        size = dict(zip(paths, np.abs(path_estimates(model, given, paths)), strict=True))
+        size = dict(zip(paths, np.abs(path_estimates(model, given, paths, memory_budget=memory_budget)), strict=True))
         for own in (into, out):
             own |= {head: _largest(every, size) for head, every in own.items()}
         paths = list(dict.fromkeys(path for own in (*into.values(), *out.values()) for path in own))
-    result = complete(path_patch(model, given, paths, mlps="frozen", seed=seed, progress=progress, run=run))
+    how: Any = {"seed": seed, "memory_budget": memory_budget, "progress": progress, "run": run}
+    result = complete(path_patch(model, given, paths, mlps="frozen", **how))
     found = result.estimates().merge(result.normalised(), on=list(result.labels))
     last = found["receiver"].str.split(".").str[-1]
     found["reads"] = last.where(~found["receiver"].str.startswith("mlp"), "mlp")
@@ -138,6 +140,7 @@ def positions(
     task: Task,
     *,
     seed: int,
+    memory_budget: int | None = None,
     run: Run | None = None,
     progress: Progress | None = None,
 ) -> dict[Head, pd.DataFrame]:
@@ -156,7 +159,8 @@ def positions(
         for head, site in ((each, Site("z", each[0])) for each in heads)
         for name, where in named
     ]
-    swept = complete(Sweep(cells).run(model, given, direction="denoise", seed=seed, progress=progress, run=run))
+    how: Any = {"seed": seed, "memory_budget": memory_budget, "progress": progress, "run": run}
+    swept = complete(Sweep(cells).run(model, given, direction="denoise", **how))
     result = PatchResult(swept.examples, {**swept.provenance, "direction": "denoise"}, swept.labels)
     found = result.estimates().merge(result.normalised(), on=["of", "position"])
     changed = (result.examples["status"] == "changed").groupby([result.examples["of"], result.examples["position"]])
@@ -176,6 +180,7 @@ def feature_there(
     *,
     reads: Sequence[Head],
     seed: int,
+    memory_budget: int | None = None,
     run: Run | None = None,
 ) -> dict[Head, pd.DataFrame]:
     """The effect of taking out each head's values at the related word, and the feature where a probe `reads` it.
@@ -184,7 +189,8 @@ def feature_there(
     ``feature`` or ``random directions``. A head without any is left out.
     """
     rows: dict[Head, list[pd.DataFrame]] = {}
-    for what, result in _taken_out(model, heads, task, means, reads, {"seed": seed, "run": run}):
+    how = {"seed": seed, "memory_budget": memory_budget, "run": run}
+    for what, result in _taken_out(model, heads, task, means, reads, how):
         found = complete(result).estimates().assign(what=what)
         for head, own in found.groupby(["layer", "head"]):
             rows.setdefault((int(head[0]), int(head[1])), []).append(own[list(FEATURE)])

@@ -184,7 +184,8 @@ def head_card(
         for number, task in enumerate(measured, start=n_parts - len(measured)):
             step = part_of(progress, number, n_parts, STEPS)
             inner = None if kept is None else kept.inner
-            parts.append(card_parts.gather_parts(model, task, [chosen], found, max_units, inner, step)[chosen])
+            how = (max_units, asked.memory_budget, inner, step)
+            parts.append(card_parts.gather_parts(model, task, [chosen], found, *how)[chosen])
         return _card(model, chosen, found, max_units, measured, parts)
 
     def request() -> dict[str, Any]:
@@ -214,6 +215,7 @@ def head_cards(
     *,
     n: int | None = None,
     max_units: int = CardOptions.max_units,
+    memory_budget: int | None = None,
     progress: Progress | None = None,
     run: Run | str | PathLike[str] | None = None,
 ) -> tuple[HeadCard, ...]:
@@ -225,6 +227,7 @@ def head_cards(
         report: The dossier of this model on these tasks.
         n: Units that the report drew of tasks that are given by name, as ``interp.heads`` was asked.
         max_units: On how many units of a task direct paths are patched.
+        memory_budget: As in ``HeadsOptions``.
         progress: Called with (steps done, steps in all), as by ``interp.heads``.
         run: Where sweeps and cards are kept, and found again; its executor measures several tasks at the same time.
             None for nowhere, and this process.
@@ -253,7 +256,7 @@ def head_cards(
         verdicts = report.summary()
         earned = verdicts[verdicts["verdict"].isin(FINDINGS)]
         by_task = [(task, _heads_of(earned[earned["task"] == task.name])) for task in tasks]
-        jobs = [(model, task, own, report, max_units) for task, own in by_task if own]
+        jobs = [(model, task, own, report, max_units, memory_budget) for task, own in by_task if own]
         steps = Steps(kept, progress, len(jobs))
         found = steps.made("cards", card_parts.gather_parts, jobs)
         steps.end()

@@ -11,6 +11,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from interp.tasks.example import MinimalPair
 from interp.tasks.grammar.items import GIVEN_UP
@@ -81,10 +82,19 @@ def _layouts(units: Sequence[Unit], metric: str) -> set[tuple[str, int]]:
 
 
 def drawn_plainly(pairs: Pairs, n: int, seed: int, split: Split) -> tuple[MinimalPair, ...]:
-    """The pairs as any tokenizer is given them first, drawn once: most draws are thrown away before one is allowed."""
-    return (_drawn if n <= _LARGEST else _drawn.__wrapped__)(pairs, n, seed, split)
+    """The pairs as any tokenizer is given them first, each drawn once: most draws are thrown away before one fits."""
+    if n > _LARGEST:
+        return tuple(pairs(n, seed=seed, split=split))
+    drawn, others = _begun(pairs, seed, split)
+    try:
+        drawn.extend(islice(others, max(0, n - len(drawn))))
+    except BaseException:  # what is broken off yields no more
+        _begun.cache_clear()
+        raise
+    return tuple(drawn[:n])
 
 
 @lru_cache(maxsize=_KEPT)
-def _drawn(pairs: Pairs, n: int, seed: int, split: Split) -> tuple[MinimalPair, ...]:
-    return tuple(pairs(n, seed=seed, split=split))
+def _begun(pairs: Pairs, seed: int, split: Split) -> tuple[list[MinimalPair], Iterator[MinimalPair]]:
+    """The pairs that were drawn so far, and where the next ones come from: the first are the same for every number."""
+    return [], pairs(_LARGEST, seed=seed, split=split)

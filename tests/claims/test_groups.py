@@ -107,6 +107,7 @@ def test_an_undecided_member_leaves_a_doubt():
     assert found["doubtful"].tolist() == ["", "0.0", "", ""]
     assert found["doubtful_effect"][1] == pytest.approx(-1.02)
     assert found["doubtful_se"][1] == pytest.approx(0.2 / np.sqrt(60), rel=0.3)
+    assert found["doubtful_n_units"][1] == found["doubtful_n_clusters"][1] == 60
 
 
 def test_what_the_task_needs_together_is_said_where_no_one_is_a_member():

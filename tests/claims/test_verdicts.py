@@ -114,6 +114,15 @@ class TestUnitsToDecide:
         assert found["verdict"] == "needed"
         assert found["n_to_decide"] > N_UNITS
 
+    def test_a_group_asks_for_units_by_those_that_it_was_measured_on(self):
+        """Sets are measured on fewer units than the task has where there are looks, or most clusters."""
+        doubt = {"effect": -1.3, "se": 0.5, "critical": 3.0, "n_units": N_UNITS, "n_clusters": N_CLUSTERS}
+        row = row_of(NONE, NONE, doubtful="0.1", **{f"doubtful_{name}": each for name, each in doubt.items()})
+        needed = judged({**row, "n_task_units": 4 * N_UNITS})["n_to_decide"]
+        assert needed == judged(row)["n_to_decide"] > N_UNITS
+        few = judged({**row, "doubtful_n_units": N_UNITS / 4})["n_to_decide"]
+        assert few == pytest.approx(needed / 4, rel=0.02)
+
     def test_what_was_not_chosen_is_not_decided_by_more(self):
         unchosen = {**OPEN, "p_adjusted": np.nan}
         found = judged(row_of(unchosen, OPEN, tested="declared"))

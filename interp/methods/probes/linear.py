@@ -311,7 +311,8 @@ def _basis(moments: Moments, bound: float, penalty: PerProbe) -> Float[Tensor, "
     n_features = moments.mean.shape[-1]
     eye = torch.eye(n_features, dtype=moments.mean.dtype, device=moments.mean.device)
     hessian = bound * moments.scatter + penalty[..., None, None] * eye
-    inverse = torch.linalg.inv(torch.linalg.cholesky(hessian)).mT * moments.varies[..., None]
+    inverse = torch.linalg.solve_triangular(torch.linalg.cholesky(hessian), eye, upper=False).mT
+    inverse = inverse * moments.varies[..., None]
     basis = hessian.new_zeros(*hessian.shape[:2], n_features + 1, n_features + 1)
     basis[..., :-1, :-1] = inverse
     basis[..., -1, :-1] = -(moments.mean[..., None, :] @ inverse)[..., 0, :]

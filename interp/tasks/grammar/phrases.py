@@ -108,7 +108,7 @@ def draw_within(
         drawn = propose()
         several = drawn if isinstance(drawn, list) else [drawn]
         pairs = chain.from_iterable(each.pairs if split == "train" else each.decisive for each in several)
-        if (admit is None or admit(drawn)) and allowed(pairs, split):
+        if allowed(pairs, split) and (admit is None or admit(drawn)):
             return drawn
     raise TaskError(
         f"no construction of split {split!r} found: expected pairs of lemmas of that split, got none "

@@ -1,5 +1,8 @@
 """Probes are fitted within a budget, and of more features than examples in the space that the examples span."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -35,6 +38,23 @@ def test_a_small_budget_fits_one_training_set_after_the_other_to_the_same_scores
     assert [list(numbers) for numbers, *_ in parts] == [[each] for each in range(5)]
     ((_, _, whole, _),) = fitted(kind, x, target, atom, masks, PENALTIES)
     torch.testing.assert_close(torch.cat([scores for _, _, scores, _ in parts], dim=3), whole, rtol=1e-5, atol=1e-4)
+
+
+ON_TWO_THREADS = """
+import torch
+from interp.methods.probes.cross_fitting import PENALTIES, fit, problems_of
+from interp.methods.probes.data import Target
+
+torch.set_num_threads(2)
+x, y = torch.randn(2, 400, 200, generator=torch.Generator().manual_seed(0)).double(), torch.arange(400) % 2
+folds = problems_of(torch.arange(400) % 5, ~torch.eye(5, dtype=torch.bool), PENALTIES)
+assert fit("logistic", x, Target(y, 2), folds).scores(x).isfinite().all()
+"""
+
+
+def test_wide_features_are_fitted_on_several_threads():
+    """Inverses by LU never returned there, from one matrix of a batch on: see the functions that ruff bans."""
+    subprocess.run([sys.executable, "-c", ON_TWO_THREADS], timeout=300, check=True)
 
 
 def test_wide_features_are_fitted_a_few_training_sets_at_a_time():
