@@ -184,8 +184,8 @@ def head_card(
         for number, task in enumerate(measured, start=n_parts - len(measured)):
             step = part_of(progress, number, n_parts, STEPS)
             inner = None if kept is None else kept.inner
-            how = (max_units, asked.memory_budget, inner, step)
-            parts.append(card_parts.gather_parts(model, task, [chosen], found, *how)[chosen])
+            own = card_parts.gather_parts(model, task, [chosen], found, max_units, asked.memory_budget, inner, step)
+            parts.append(own[chosen])
         return _card(model, chosen, found, max_units, measured, parts)
 
     def request() -> dict[str, Any]:

@@ -85,6 +85,13 @@ def test_references_that_the_dossier_ran_are_not_run_again_for_cards(task, card,
     assert len(ran) == 2
 
 
+def test_a_card_is_measured_within_the_budget(task, report):
+    (both,) = head_cards(noun_model(), [task], report, memory_budget=1)
+    for card in (both, head_card(noun_model(), "0.0", [task], report, memory_budget=1)):
+        refused = card.left_out[card.left_out["reason"].str.contains("memory budget: one cell")]
+        assert set(refused["part"]) == {"replacements", "positions", "feature", "feeds", "readers"}
+
+
 def test_heads_that_earned_a_verdict_have_cards_with_all_tasks_and_what_is_measured_where_they_earned_it(task):
     """On the other task right and wrong are a coin's throw: nothing is earned there."""
     turned = [

@@ -9,7 +9,7 @@ from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.interventions.reference_set import with_donors
 from interp.tasks import agreement, catalogue, induction, ioi, reflexive
 from interp.tasks.catalogue import load_task
-from interp.tasks.drawing import AGAIN, ALONE, draw_units
+from interp.tasks.drawing import AGAIN, ALONE, draw_units, drawn_plainly
 from interp.tasks.example import Example, MinimalPair
 from interp.tasks.grammar.items import GIVEN_UP, Frame, GeneratedTask
 
@@ -66,6 +66,24 @@ def test_where_all_are_carried_the_draw_is_the_plain_one():
     units, replaced = draw_units(ioi.pairs, 130, one_unit_each(lambda _: True), **SEED)
     assert units == list(ioi.pairs(130, seed=0))
     assert replaced == {}
+
+
+def test_pairs_are_drawn_once_and_a_draw_that_was_broken_off_begins_anew():
+    drawn = []
+
+    def pairs(n, *, seed, split):
+        for number in range(n):
+            drawn.append(number)
+            if len(drawn) == 4:
+                raise KeyboardInterrupt
+            yield number
+
+    assert drawn_plainly(pairs, 2, **SEED) == (0, 1)
+    with pytest.raises(KeyboardInterrupt):
+        drawn_plainly(pairs, 6, **SEED)
+    assert drawn_plainly(pairs, 6, **SEED) == tuple(range(6))
+    assert drawn_plainly(pairs, 3, **SEED) == (0, 1, 2)
+    assert drawn == [0, 1, 2, 3, *range(6)]
 
 
 def test_drawing_goes_on_until_there_are_as_many_and_counts_what_it_replaced():
