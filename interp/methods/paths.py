@@ -134,9 +134,8 @@ def paths_to(model: Any, receiver: str) -> list[list[str]]:
         raise InputError(
             f"receiver: expected one node, such as '1.2.q', got {receiver!r:.80}; add up the lists of several"
         )
-    senders = ["embed", *map(head_name, check_heads(model, None)), *_mlps(model)]
     reads_at = Node.parse(receiver, model).reads_at
-    return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]
+    return [[name, receiver] for name in _senders(model) if Node.parse(name, model).writes_at < reads_at]
 
 
 @named_arguments
@@ -151,20 +150,27 @@ def paths_from(model: Any, sender: str) -> list[list[str]]:
         One path ``[sender, receiver]`` for each receiver, in the order of the model, for ``interp.path_patch``.
 
     Raises:
-        InputError: The model has no such node.
+        InputError: The model has no such node, or it does not write.
 
     Examples:
         >>> from interp.methods.paths import paths_from
         >>> paths_from(interp.load_model(), "mlp.1")[-2:]
         [['mlp.1', 'mlp.2'], ['mlp.1', 'logits']]
     """
+    node = Node.parse(sender, model)
+    if node.name not in _senders(model):
+        raise InputError(f"sender: expected what writes, such as 0.1, mlp.0 or embed, got {sender!r}")
     heads = [
         f"{head_name(each)}.{reads}"
         for each, reads in product(check_heads(model, None), "qkv")
         if each[1] < heads_at(f"{reads}_input", model)
     ]
     receivers = [*heads, *_mlps(model), "logits"]
-    return [[sender, name] for name in receivers if [sender, name] in paths_to(model, name)]
+    return [[node.name, name] for name in receivers if node.writes_at < Node.parse(name, model).reads_at]
+
+
+def _senders(model: Any) -> list[str]:
+    return ["embed", *map(head_name, check_heads(model, None)), *_mlps(model)]
 
 
 def _mlps(model: Any) -> list[str]:

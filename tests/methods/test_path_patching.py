@@ -143,6 +143,12 @@ def test_direct_paths_lead_from_what_writes_before_to_what_reads_after(model):
     assert ["mlp.1", "mlp.1"] not in paths_to(model, "mlp.1")
     assert [path[1] for path in paths_from(model, "mlp.1")][-2:] == ["mlp.2", "logits"]
     assert len(paths_from(model, "2.0")) == 2  # the MLP of its layer, and the logits
+    into = {path[1]: paths_to(model, path[1]) for path in paths_from(model, "embed")}
+    for sender in dict.fromkeys(path[0] for every in into.values() for path in every):
+        assert paths_from(model, sender) == [path for every in into.values() for path in every if path[0] == sender]
+    for what in ("2.0.q", "logits", "9.0"):
+        with pytest.raises(InputError, match=r"expected what writes|the model has layers"):
+            paths_from(model, what)
 
 
 @pytest.mark.parametrize(
