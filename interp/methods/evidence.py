@@ -178,7 +178,7 @@ def gathered(
     carried = None
     if asked.probes:
         try:
-            carried = representation(model, task, asked, progress=progress)
+            carried = representation(model, task, asked, run=run, progress=progress)
         except InputError as error:
             carried, left_out["probes"] = unread(model, task, asked.min_probe), error.fault
     return TaskEvidence(

@@ -12,6 +12,7 @@ from interp.methods.ablation_looks import CELL
 from interp.methods.probes.probe import probe
 from interp.methods.progress import named
 from interp.options import HeadsOptions, ProbeOptions
+from interp.runs.run import Run
 from interp.tasks.task import Task
 
 _OF_PROBES = {
@@ -26,7 +27,9 @@ PROBED = ("feature", *_OF_PROBES.values(), *_COUNTS)
 """Of ``representation``, after ``layer`` and ``head``."""
 
 
-def representation(model: Any, task: Task, asked: HeadsOptions, *, progress: Progress | None = None) -> pd.DataFrame:
+def representation(
+    model: Any, task: Task, asked: HeadsOptions, *, run: Run | None = None, progress: Progress | None = None
+) -> pd.DataFrame:
     """What every head carries of the task's feature: one row a head, ``layer``, ``head`` and ``PROBED``.
 
     ``probe`` is the accuracy on unseen templates (or documents) and lemmas, ``probe_control`` that of the control task,
@@ -42,7 +45,7 @@ def representation(model: Any, task: Task, asked: HeadsOptions, *, progress: Pro
     how: Any = {name: getattr(asked, name) for name in ("alpha", "seed", "memory_budget")}
     options = ProbeOptions(description_lengths=False, permuted_labels=False, min_effect=asked.min_probe, **how)
     step = named(progress, f"{task.name}: probes", "heads")
-    found = probe(model, task, task.feature, options, progress=step).cells
+    found = probe(model, task, task.feature, options, progress=step, run=run).cells
     found = found.assign(
         feature=task.feature,
         probe_excess_minimum=asked.min_probe,

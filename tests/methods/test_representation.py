@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from noun_model import noun_model, noun_task
 from tiny_models import word_tokenizer
@@ -11,9 +12,11 @@ from tiny_models import word_tokenizer
 import interp
 from interp.claims.bootstrap import FEWEST_CLUSTERS
 from interp.errors import InputError, TaskError
+from interp.methods import judging
 from interp.methods.dossier import heads
 from interp.methods.evidence import gather, in_one_look
 from interp.methods.evidence import tested as with_tests
+from interp.methods.probes import scores
 from interp.methods.probes.probe import probe
 from interp.methods.representation import PROBED, representation
 from interp.options import HeadsOptions
@@ -48,6 +51,24 @@ def test_each_head_gets_its_verdict(report):
     first = found.iloc[0]
     assert first["tracks_p_adjusted"] == max(first[f"{kind}_p_adjusted"] for kind in kinds) < 0.05
     assert found["tracks_p_adjusted"].iloc[1:].isna().all()  # for the others no word was exchanged
+
+
+def test_killed_after_the_probes_it_fits_none_again(tmp_path, monkeypatch):
+    whole = heads(noun_model(), [noun_task()])
+
+    def raising(error):
+        def die(*_given, **_asked):
+            raise error
+
+        return die
+
+    with monkeypatch.context() as dying:
+        dying.setattr(judging, "ablated_together", raising(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            heads(noun_model(), [noun_task()], run=tmp_path)
+    monkeypatch.setattr(scores, "cross_fit", raising(AssertionError("probes are fitted again")))
+    found = heads(noun_model(), [noun_task()], run=tmp_path)
+    pd.testing.assert_frame_equal(found.summary(), whole.summary())
 
 
 def test_a_task_without_a_feature_asks_for_none(report):
