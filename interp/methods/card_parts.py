@@ -104,7 +104,7 @@ def gather_parts(
     how: Any = {"seed": seed, "memory_budget": memory_budget, "run": run}
     measured: dict[str, Mapping[Head, pd.DataFrame] | str] = {
         "replacements": _or_reason(
-            partial(every_replacement, model, some, heads, report, made, refused, memory_budget, run, steps[0])
+            partial(every_replacement, model, some, heads, report, asked, made, refused, run, steps[0])
         ),
         "positions": _or_reason(partial(card_patching.positions, model, heads, some, **how, progress=steps[1])),
         "feature": _or_reason(
@@ -225,9 +225,9 @@ def every_replacement(
     task: Task,
     heads: Sequence[Head],
     report: HeadsReport,
+    asked: HeadsOptions,
     made: Mapping[ReplacementName, Replacement],
     refused: Mapping[ReplacementName, str],
-    memory_budget: int | None = None,
     run: Run | None = None,
     progress: Progress | None = None,
 ) -> dict[Head, pd.DataFrame]:
@@ -243,9 +243,7 @@ def every_replacement(
     """
     if len(made) < 2:
         raise InputError(*list(refused.values())[:1])
-    asked = asked_of(report)
-    how: Any = {name: getattr(asked, name) for name in ("min_effect", "alpha", "seed", "draws")}
-    how["memory_budget"] = memory_budget
+    how: Any = {name: getattr(asked, name) for name in ("min_effect", "alpha", "seed", "draws", "memory_budget")}
     chosen = choose_components(model, "heads", heads=heads)
     compared = complete(measured_by(model, task, chosen, made, CompareOptions(**how), run, progress))
     effects, every = compared.summary(), report.summary().query("task == @task.name").set_index(list(CELL))

@@ -181,19 +181,8 @@ def gathered(
             carried = representation(model, task, asked, run=run, progress=progress)
         except InputError as error:
             carried, left_out["probes"] = unread(model, task, asked.min_probe), error.fault
-    return TaskEvidence(
-        task,
-        begun.answers,
-        begun.means,
-        resampled,
-        averaged,
-        begun.predicted,
-        attention,
-        excess,
-        exchange,
-        carried,
-        left_out,
-    )
+    found = (resampled, averaged, begun.predicted, attention, excess, exchange, carried)
+    return TaskEvidence(task, begun.answers, begun.means, *found, left_out)
 
 
 def gather(
