@@ -30,8 +30,8 @@ def calls(monkeypatch):
         progress(2, 2)
         return REPORT
 
-    def head_cards(_model, tasks, _report, *, run, progress):
-        noted["cards"] = ([task.name for task in tasks], run)
+    def head_cards(_model, tasks, _report, *, memory_budget, run, progress):
+        noted["cards"] = ([task.name for task in tasks], run, memory_budget)
         progress(1, 1)
         return (made_up_card(),)
 

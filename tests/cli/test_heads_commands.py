@@ -55,8 +55,8 @@ def test_the_next_command_asks_what_was_asked():
 
 
 def test_heads_that_earned_one_have_a_card(calls, run, tmp_path):
-    assert run("heads", "--out", tmp_path / "r", "--task", TASK).exit_code == 0
-    assert calls["cards"][0] == [TASK]
+    assert run("heads", "--out", tmp_path / "r", "--task", TASK, "--memory", "2GB").exit_code == 0
+    assert (calls["cards"][0], calls["cards"][2]) == ([TASK], 2 * 10**9)
     assert "Head 2.1" in (tmp_path / "r" / "cards" / "2.1.html").read_text(encoding="utf-8")
     again = run("heads", "--out", tmp_path / "r", "--task", TASK, "--no-cards", "--json")
     assert again.exit_code == 0, again.output

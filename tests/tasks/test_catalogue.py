@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -95,18 +96,18 @@ def test_splits_share_no_prompt(tokenizer):
 
 @pytest.mark.parametrize(("n", "units"), [(None, 200), (8, 8)])
 def test_how_many_pairs_are_drawn(tokenizer, monkeypatch, n, units):
-    drawn = []
+    drawn = Counter()
 
     def pairs(n, *, seed, split="test", fits=None):
-        drawn.append((n, seed, split))
         prompt = "The boy" if split == "test" else "The girl"
-        answers = MinimalPair(Example(prompt, " likes", " like", None, "t", ""), None, "boy")
-        return iter([answers] * n)
+        for _ in range(n):
+            drawn[seed, split] += 1
+            yield MinimalPair(Example(prompt, " likes", " like", None, "t", ""), None, "boy")
 
     info = catalogue.TaskInfo("one", "One.")
     monkeypatch.setitem(catalogue._GENERATED, "one", (pairs, info))
     assert len(load_task("one", n=n, seed=3, tokenizer=tokenizer).units) == units
-    assert {(units, 3, "test"), (catalogue.REFERENCES, 3, "reference")} <= set(drawn)
+    assert drawn == {(3, "test"): units, (3, "reference"): catalogue.REFERENCES}
 
 
 def test_a_file_is_used_whole_and_says_what_is_covered(tokenizer, data_dir):
