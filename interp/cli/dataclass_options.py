@@ -34,20 +34,8 @@ from interp.cli.options import (
 FLAGS = {"memory_budget": "--memory", "heads": "--head", "layers": "--layer", "as_json": "--json"}
 PANELS = {
     ASKED: (
-        *(
-            "task",
-            "data",
-            "store",
-            "feature",
-            "relation",
-            "model",
-            "tokenizer",
-            "sibling",
-            "components",
-            "site",
-            "by",
-            "layers",
-        ),
+        *("task", "data", "store", "feature", "relation", "model", "tokenizer", "sibling"),
+        *("components", "site", "by", "layers"),
         *("heads", "at", "direction", "prompts", "tokens"),
     ),
     OUTPUT: ("out", "runs", "fresh", "cards", "as_json"),
@@ -148,7 +136,7 @@ def _option(field: "Field[Any]", hint: Any, text: str, shown: str, *, required: 
     more: dict[str, Any] = {"min": LEAST[name]} if name in LEAST else {}
     if name in PARSED:
         more["parser"], metavar = PARSED[name]
-    flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+    flag = flag_of(name)
     option = typer.Option(
         f"{flag}/--no-{flag[2:]}" if kind is bool and default else flag,
         help=text + TYPED.get(name, ""),
@@ -161,6 +149,11 @@ def _option(field: "Field[Any]", hint: Any, text: str, shown: str, *, required: 
     )
     default = Parameter.empty if required or default is MISSING else default
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
+
+
+def flag_of(name: str) -> str:
+    """How a field is typed."""
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 def _kind(name: str, hint: Any) -> tuple[Any, str | None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interp.cli.dataclass_options import Fields
+from interp.cli.dataclass_options import Fields, flag_of
 from interp.cli.hints import after_head, after_heads
 from interp.cli.options import Tasks
 from interp.cli.running import Work, measuring, typed
@@ -97,9 +97,9 @@ def asked_again(asked: HeadsOptions) -> list[str]:
     """The options that differ from their defaults, as one types them; without ``--n``."""
     again: list[str] = []
     for name, value in vars(asked).items():
-        option = name.replace("_", "-")
+        flag = flag_of(name)
         if name != "n" and value != getattr(HeadsOptions, name):
-            again += [f"--{'no-' * (not value)}{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
+            again += [f"--{'no-' * (not value)}{flag[2:]}"] if isinstance(value, bool) else [flag, str(value)]
     return again
 
 

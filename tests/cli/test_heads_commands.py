@@ -49,8 +49,18 @@ def test_heads_hands_every_option_on(calls, run, tmp_path):
 def test_the_next_command_asks_what_was_asked():
     from interp.cli.heads import asked_again
 
-    asked = HeadsOptions(n=50, probes=False, min_effect=0.2, claims="c.toml", correction="fdr")
-    again = ["--min-effect", "0.2", "--no-probes", "--correction", "fdr", "--claims", "c.toml"]
+    asked = HeadsOptions(n=50, probes=False, min_effect=0.2, claims="c.toml", correction="fdr", memory_budget=10**9)
+    again = [
+        "--min-effect",
+        "0.2",
+        "--no-probes",
+        "--correction",
+        "fdr",
+        "--claims",
+        "c.toml",
+        "--memory",
+        "1000000000",
+    ]
     assert sorted(asked_again(asked)) == sorted(again)
 
 
