@@ -94,15 +94,21 @@ def parse_path(path: Sequence[str] | str, model: Any) -> Path:
     names = as_list(path)
     if names is None or len(names) < 2 or not all(isinstance(name, str) for name in names):
         raise InputError(f"a path: expected a sender and a receiver, such as ['0.1', '2.3.k'], got {path!r}")
-    nodes = tuple(Node.parse(name, model) for name in names)
-    if nodes[0].reads or nodes[0].name == "logits":
-        raise InputError(f"a path begins with what writes: a head such as 0.1 or mlp.0, got {names[0]!r}")
+    nodes = (_sender(names[0], model), *(Node.parse(name, model) for name in names[1:]))
     for before, node in pairwise(nodes):
         if node.head is not None and node.reads is None:
             raise InputError(f"{node.name}: say what of the head receives: {node.name}.q, {node.name}.k or .v")
         if before.name == "logits" or node.name == "embed" or before.writes_at > node.reads_at:
             raise InputError(f"no path leads from {before.name} to {node.name}: the one writes after the other reads")
     return nodes
+
+
+def _sender(name: str, model: Any) -> Node:
+    """The node called `name`; an error where it does not write."""
+    node = Node.parse(name, model)
+    if node.reads or node.name == "logits":
+        raise InputError(f"a path begins with what writes: a head such as 0.1 or mlp.0, got {name!r}")
+    return node
 
 
 @named_arguments
@@ -134,8 +140,9 @@ def paths_to(model: Any, receiver: str) -> list[list[str]]:
         raise InputError(
             f"receiver: expected one node, such as '1.2.q', got {receiver!r:.80}; add up the lists of several"
         )
+    senders = ["embed", *map(head_name, check_heads(model, None)), *_mlps(model)]
     reads_at = Node.parse(receiver, model).reads_at
-    return [[name, receiver] for name in _senders(model) if Node.parse(name, model).writes_at < reads_at]
+    return [[name, receiver] for name in senders if Node.parse(name, model).writes_at < reads_at]
 
 
 @named_arguments
@@ -157,9 +164,7 @@ def paths_from(model: Any, sender: str) -> list[list[str]]:
         >>> paths_from(interp.load_model(), "mlp.1")[-2:]
         [['mlp.1', 'mlp.2'], ['mlp.1', 'logits']]
     """
-    node = Node.parse(sender, model)
-    if node.name not in _senders(model):
-        raise InputError(f"sender: expected what writes, such as 0.1, mlp.0 or embed, got {sender!r}")
+    node = _sender(sender, model)
     heads = [
         f"{head_name(each)}.{reads}"
         for each, reads in product(check_heads(model, None), "qkv")
@@ -167,10 +172,6 @@ def paths_from(model: Any, sender: str) -> list[list[str]]:
     ]
     receivers = [*heads, *_mlps(model), "logits"]
     return [[node.name, name] for name in receivers if node.writes_at < Node.parse(name, model).reads_at]
-
-
-def _senders(model: Any) -> list[str]:
-    return ["embed", *map(head_name, check_heads(model, None)), *_mlps(model)]
 
 
 def _mlps(model: Any) -> list[str]:

@@ -243,8 +243,7 @@ class _Descent:
         diagonal = torch.diagonal(hessian, dim1=-2, dim2=-1)
         diagonal += pad(self._penalty[..., None].expand(self._varies.shape), (0, 1)) + least
         factor, failed = torch.linalg.cholesky_ex(hessian)
-        eye = torch.eye(hessian.shape[-1], dtype=hessian.dtype, device=hessian.device).expand_as(hessian)
-        basis = torch.linalg.solve_triangular(factor, eye, upper=False).mT * there[..., None]
+        basis = _inverse_root(factor) * there[..., None]
         self._basis = torch.where((failed == 0)[..., None, None], basis, self._basis)
         self._memory, self._gradient = _Memory(), self._gradients(self._residual)
 
@@ -311,13 +310,18 @@ def _basis(moments: Moments, bound: float, penalty: PerProbe) -> Float[Tensor, "
     n_features = moments.mean.shape[-1]
     eye = torch.eye(n_features, dtype=moments.mean.dtype, device=moments.mean.device)
     hessian = bound * moments.scatter + penalty[..., None, None] * eye
-    inverse = torch.linalg.solve_triangular(torch.linalg.cholesky(hessian), eye, upper=False).mT
-    inverse = inverse * moments.varies[..., None]
+    inverse = _inverse_root(torch.linalg.cholesky(hessian)) * moments.varies[..., None]
     basis = hessian.new_zeros(*hessian.shape[:2], n_features + 1, n_features + 1)
     basis[..., :-1, :-1] = inverse
     basis[..., -1, :-1] = -(moments.mean[..., None, :] @ inverse)[..., 0, :]
     basis[..., -1, -1] = (bound * moments.n).rsqrt()
     return basis
+
+
+def _inverse_root(factor: Float[Tensor, "cell problem n n"]) -> Float[Tensor, "cell problem n n"]:
+    """What times its transpose is the inverse of a matrix, by the matrix' Cholesky factor."""
+    eye = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    return torch.linalg.solve_triangular(factor, eye, upper=False).mT
 
 
 def fit_ridge(x: Examples, target: Target, problems: Problems) -> LinearProbes:
