@@ -366,7 +366,8 @@ class HeadsOptions(MeasureOptions):
         max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
         first_look: Clusters of the first look, after which heads whose effect is settled leave. Each look that follows
             has twice as many, the last one all; 0 for a single look.
-        max_clusters: Clusters of a task on which heads are ablated at most; None for all. All else has all units.
+        max_clusters: Clusters of a task on which heads are ablated, and words exchanged, at most; None for all. All
+            else has all units.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, their expected share.
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
         anyway: Measure a task that the model is not shown to do, or, on the command line, one of too few clusters.
@@ -392,7 +393,8 @@ class CardOptions(HeadsOptions):
     """What ``head_card`` is asked: as ``HeadsOptions``, of the dossier that it makes where none is given.
 
     Attributes:
-        max_units: Units of a task on which direct paths are patched.
+        max_units: Units of a task on which is measured what a dossier does not: other replacements, patching, and what
+            is taken out.
         anyway: As there, but on: a card has more than verdicts.
     """
 

@@ -56,8 +56,6 @@ FRAMES: Mapping[str, tuple[str, ...]] = {
 }
 """The measured tables of a card, with their columns after ``task``."""
 Parts = Mapping[str, pd.DataFrame]
-MOST_COMPARED = 100
-"""Units of a task on which replacements are compared, and words are patched."""
 NO_VALUES = (
     "values at the related word: heads of this model share theirs, or no related word stands before the query; "
     "and no feature is read there that could be erased"
@@ -92,7 +90,7 @@ def gather_parts(
         KeyboardInterrupt: A sweep was interrupted.
     """
     asked = replace(asked_of(report), memory_budget=memory_budget)
-    seed, some = asked.seed, card_patching.some_units(task, MOST_COMPARED, asked.seed)
+    seed, some = asked.seed, card_patching.some_units(task, max_units, asked.seed)
     verdicts = report.summary().query("task == @task.name").set_index("task", drop=False)
     rows = {head: of_head(verdicts, head).loc[task.name] for head in heads}
     reads = [head for head in heads if rows[head]["representation"] == "carried"]

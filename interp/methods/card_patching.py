@@ -153,10 +153,11 @@ def positions(
     given = as_pairs(task, model, n=None, seed=seed)
     runs = (run_examples(given, "denoise"), run_examples(given, "noise"))
     named = [*role_positions(*runs), ("all", None)]
-    patches = {layer: Patch(model, (Site("z", layer),)) for layer, _ in heads}
+    sites = {layer: Site("z", layer) for layer, _ in heads}
+    patch = Patch(model, tuple(sites.values()))
     cells = [
-        Cell({"of": head_name(head), "position": name}, (Intervention(site, patches[head[0]], (head[1],), where),))
-        for head, site in ((each, Site("z", each[0])) for each in heads)
+        Cell({"of": head_name(head), "position": name}, (Intervention(sites[head[0]], patch, (head[1],), where),))
+        for head in heads
         for name, where in named
     ]
     how: Any = {"seed": seed, "memory_budget": memory_budget, "progress": progress, "run": run}

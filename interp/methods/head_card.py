@@ -6,7 +6,7 @@
    related word, and the feature that a probe reads in what it writes, taken out; its circuits on the task's own words
    (``card_patching.py``).
 
-Replacements, patching and what is taken out are measured on some of a task's units. What a task or a model
+Replacements, patching and what is taken out are measured on ``max_units`` of a task's units. What a task or a model
 cannot provide is left out with its reason. Only the verdicts are corrected for all heads and tasks: what else is on a
 card describes the head that was asked for.
 """
@@ -226,7 +226,7 @@ def head_cards(
         tasks: Those of the report, or their names.
         report: The dossier of this model on these tasks.
         n: Units that the report drew of tasks that are given by name, as ``interp.heads`` was asked.
-        max_units: On how many units of a task direct paths are patched.
+        max_units: As in ``CardOptions``.
         memory_budget: As in ``HeadsOptions``.
         progress: Called with (steps done, steps in all), as by ``interp.heads``.
         run: Where sweeps and cards are kept, and found again; its executor measures several tasks at the same time.

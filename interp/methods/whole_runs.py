@@ -26,7 +26,6 @@ from interp.interventions.replacement import Zero
 from interp.interventions.rows import Row, task_rows
 from interp.interventions.sweep import Sweep
 from interp.methods.ablation_looks import look_sizes
-from interp.methods.card_parts import MOST_COMPARED
 from interp.methods.card_patching import MANY_PATHS, MOST_PATHS
 from interp.methods.plan import head_sweep_flops
 from interp.methods.probes.data import labelled
@@ -245,7 +244,7 @@ def _heads(
         "attention": (passes + 2 * base + predicted * GRADIENT * base) / speed.plain,
         "first look": 2 * first * base / speed.plain + first * both,
         "later looks": (every - first) * (2 * base / speed.plain + STAYING * both),
-        "exchange": 3 * base / speed.plain + found / n_heads * sweep / speed.sweep,
+        "exchange": every * (3 * base / speed.plain + found / n_heads * sweep / speed.sweep),
     }
     if asked.probes:
         fewer = ProbeOptions(description_lengths=False, permuted_labels=False)
@@ -253,10 +252,10 @@ def _heads(
     if asked.max_group:
         cells = 2 + 2 * min(found, asked.max_group)
         stages["sets"] = every * (2 * base / speed.plain + cells / n_heads * sweep / speed.sweep)
-    some, few = min(1.0, MOST_COMPARED / len(task.units)), min(1.0, CardOptions.max_units / len(task.units))
-    patched = found * (len(REPLACEMENTS) + WORDS) * some + found * _n_paths(config) * few
-    read = passes + (4 * some + 2 * few) * base
-    stages["cards"] = read / speed.plain + patched / n_heads * sweep / speed.sweep + found * CARD_SECONDS
+    some = min(1.0, CardOptions.max_units / len(task.units))
+    patched = found * (len(REPLACEMENTS) + WORDS + _n_paths(config))
+    read, swept = (passes + some * 6 * base) / speed.plain, some * patched / n_heads * sweep / speed.sweep
+    stages["cards"] = read + swept + found * CARD_SECONDS
     return {name: seconds + SWEEP_SECONDS * SWEEPS.get(name, 0) for name, seconds in stages.items()}
 
 

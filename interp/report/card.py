@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.options import CardOptions
 from interp.report import card_evidence
 from interp.report.attention_words import attending_heads, scored
 from interp.report.card_figures import card as card_figure
@@ -83,13 +84,14 @@ def _sections(result: Any, card: Any) -> list[Section]:
     for number, task in enumerate(card.tasks["task"]):
         if task in card_evidence.measured(card):
             found += _of_task(card_evidence.of_task(card, task), number)
-    min_effect, alpha = (card.provenance.get(name, usual) for name, usual in (("min_effect", 0.1), ("alpha", 0.05)))
+    usual = {name: getattr(CardOptions, name) for name in ("min_effect", "alpha", "max_units")}
+    known = {name: card.provenance.get(name, value) for name, value in usual.items()}
     which = ("Head", f"{card.name}: layer and head, both counted from 0")
     return [
         *found,
         Custom("Tables", "folded_tables", {"tables": [_table(card, name) for name in _CAPTIONS]}),
         Facts("What was asked", [which, *asked(card.tasks, card.provenance)]),
-        Facts("How to read this", explained_terms("head", card.provenance, min_effect=min_effect, alpha=alpha)),
+        Facts("How to read this", explained_terms("head", card.provenance, **known)),
     ]
 
 

@@ -16,10 +16,11 @@ from interp.claims.rules import FINDINGS
 from interp.errors import InputError
 from interp.interventions import reference_set
 from interp.methods import card_patching
-from interp.methods.card_parts import MOST_COMPARED, halves, shares
+from interp.methods.card_parts import halves, shares
 from interp.methods.card_patching import direct_paths, positions, some_units
 from interp.methods.dossier import heads
 from interp.methods.head_card import head_card, head_cards
+from interp.options import CardOptions
 from interp.residual.circuits import copying_score, copying_scores
 from interp.runs.run import Run
 from interp.tasks.task import Task, Unit
@@ -164,7 +165,7 @@ def test_only_the_query_brings_the_answer_back(card):
     found = card.positions.set_index("position")
     assert list(found.index) == ["BOS", "related", "rest", "query", "all"]
     assert found["normalised"].to_numpy() == pytest.approx([0, 0, 0, 1, 1])
-    assert found["n_changed"].tolist() == [0, 0, 0, *2 * [2 * MOST_COMPARED]]
+    assert found["n_changed"].tolist() == [0, 0, 0, *2 * [2 * CardOptions.max_units]]
 
 
 def test_another_heads_patch_brings_nothing_back(task):
@@ -238,7 +239,7 @@ def test_without_counterfactuals_nothing_is_patched(task, report):
     units = tuple(dataclasses.replace(unit, counterfactual=None) for unit in task.units)
     card = head_card(noun_model(), "0.0", [dataclasses.replace(task, units=units)], report)
     assert set(card.left_out["part"]) == {"positions", "feeds", "readers"}
-    assert card.left_out["reason"].str.contains(f"none of the (?:{MOST_COMPARED}|{4 * NOUNS}) units").all()
+    assert card.left_out["reason"].str.contains(f"none of the (?:{CardOptions.max_units}|{4 * NOUNS}) units").all()
     assert len(card.replacements) == 5
 
 
