@@ -89,7 +89,8 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
 
     endless = [each.name for each in tasks if is_generated(each.name)]
     again = ["--choose"] * on.choose + asked_again(asked)
-    hint = partial(after_heads, report, work.model, endless, again, on.typed)
+    known: Any = {"n": asked.n, "carded": tasks if pages else ()}
+    hint = partial(after_heads, report, work.model, endless, again, on.typed, **known)
     work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
 

@@ -48,8 +48,11 @@ def after_heads(
     endless: Collection[str],
     options: Sequence[str] = (),
     typed: Sequence[str] = (),
+    *,
+    n: int | None = None,
+    carded: "Sequence[Task]" = (),
 ) -> Next:
-    """The head with the best verdict; or as many units as would decide.
+    """The head with the best verdict, or where its card is there, where its task's answer travels; or more units.
 
     Args:
         report: What was found.
@@ -57,6 +60,8 @@ def after_heads(
         endless: The tasks that more units can be drawn of.
         options: What else was asked for, to be asked for again.
         typed: How the tasks were asked, such as ``--chat``; without it the next command would measure another one.
+        n: Units that were asked for; None for each task's own number.
+        carded: The tasks, where every head with a finding has its card; else none.
     """
     from interp.report.heads_frames import FINDINGS
 
@@ -64,8 +69,12 @@ def after_heads(
     found = frame[frame["verdict"].isin(FINDINGS)]
     if not found.empty:
         best = found.loc[found["verdict"].map(FINDINGS.index).idxmin()]
+        for task in carded:
+            if task.name == best["task"]:
+                return _travel(task, model, typed)
+        same = [*(() if n is None else ("--n", str(n))), *(each for each in options if each != "--choose")]
         why = f"{best['verdict']}: {best['task']}"
-        return _a_head(best, model, (str(best["task"]), *typed), why)
+        return _a_head(best, model, (str(best["task"]), *typed, *same), why)
     undecided = frame[frame["verdict"] == "undecided"]
     needed = undecided[undecided["task"].isin(list(endless))]["n_to_decide"].astype(float).dropna()
     needed = needed[needed <= MOST_UNITS]

@@ -47,6 +47,17 @@ class TestHeads:
         name, options = typed(hints.after_heads(judged(a=("opposes", None), b=("tracks", None)), "books", []))
         assert (name, options["name"], options["task"], options["model"]) == ("head", "1.1", ["ioi"], "books")
 
+    def test_its_card_is_asked_for_as_the_dossier_was(self):
+        """With other units it would be another dossier's."""
+        asked = ["--choose", "--max-clusters", "30", "--no-probes"]
+        name, options = typed(hints.after_heads(judged(a=("tracks", None)), None, [], asked, n=60))
+        assert (name, options["n"], options["max_clusters"], options["probes"]) == ("head", 60, 30, False)
+
+    def test_where_its_card_is_there_the_question_is_where_the_answer_travels(self):
+        found = judged(a=("none", None), b=("tracks", None))
+        name, options = typed(hints.after_heads(found, "books", [], carded=[paired("other"), paired("ioi")]))
+        assert (name, options["task"], options["by"], options["model"]) == ("patch", "ioi", "layer,pos", "books")
+
     def test_where_more_units_would_decide_they_are_asked_for(self):
         hint = hints.after_heads(judged(a=("none", None), b=("undecided", 410.0)), None, ["ioi"], ["--no-probes"])
         name, options = typed(hint)
@@ -76,8 +87,11 @@ class TestHeads:
         assert typed(hints.after_heads(judged(a=verdict), None, ["ioi"]))[0] == "calibrate"
 
     def test_the_command_says_it_and_its_json_does_not(self, run, tmp_path):
-        name, options = said(run("heads", "--out", tmp_path / "r", "--task", TASK, "--model", "a model"))
-        assert (name, options["name"], options["task"], options["model"]) == ("head", "0.0", [TASK], "a model")
+        asked = ("--task", TASK, "--model", "a model", "--n", "7")
+        name, options = said(run("heads", "--out", tmp_path / "r", *asked))
+        assert (name, options["task"], options["model"]) == ("ablate", TASK, "a model")  # its one pair is none
+        name, options = said(run("heads", "--out", tmp_path / "r", *asked, "--no-cards"))
+        assert (name, options["name"], options["task"], options["n"]) == ("head", "0.0", [TASK], 7)
         silent = run("heads", "--out", tmp_path / "r", "--task", TASK, "--json")
         assert "next:" not in silent.stderr
         assert json.loads(silent.stdout)["folder"]
