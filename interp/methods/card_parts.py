@@ -21,7 +21,6 @@ from interp.arguments import require_different
 from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
-from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.intervention import written_sites
 from interp.interventions.reference_set import make_means, make_replacement
 from interp.interventions.replacement import ALIKE, Replacement
@@ -147,8 +146,6 @@ def _or_reason(measure: Callable[[], Found]) -> Found | str:
     """What is measured, or why it is refused."""
     try:
         return measure()
-    except NoRoomError:  # which may pass
-        raise
     except InputError as error:
         return str(error)
 

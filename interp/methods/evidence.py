@@ -18,7 +18,6 @@ from interp.claims.effects import above_chance
 from interp.claims.looks import Looks
 from interp.claims.units import UnitTable, estimates
 from interp.errors import InputError
-from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.replacement import Means
 from interp.interventions.sweep import Progress, SweepResult
 from interp.methods.ablation import Head, check_heads
@@ -170,8 +169,6 @@ def gathered(
     exchange, left_out = None, dict[str, str]()
     try:
         exchange = exchange_word(model, part, heads=looking, **how) if looking else None
-    except NoRoomError:  # which may pass
-        raise
     except InputError as error:
         left_out["exchange"] = error.fault
     base: Any = {"metric": task.metric, "seed": seed}

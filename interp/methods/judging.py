@@ -29,7 +29,6 @@ from interp.claims.declared import Chosen, Declared, choose
 from interp.claims.groups import GROUP_COLUMNS, candidates, judged_groups, partners, remaining
 from interp.claims.verdicts import decidable, specificities, states, verdicts
 from interp.errors import InputError
-from interp.interventions.engine.plan import NoRoomError
 from interp.interventions.intervention import Cell, Intervention
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Means, Replacement
@@ -203,8 +202,6 @@ def _begun(
         if choosing:
             return gather(model, task, asked, run=run, progress=progress)
         return begin(model, task, asked, run=run, progress=progress)
-    except NoRoomError:  # which may pass
-        raise
     except InputError as error:
         return error
 

@@ -14,6 +14,7 @@ from analyses.development.development import development
 from interp.claims.declared import read_claims
 from interp.cli import app
 from interp.errors import InputError, NotCarriedError, TaskError
+from interp.interventions.engine.plan import NoRoomError
 from interp.methods import ablation_looks, evidence
 from interp.methods import judging as judged_models
 from interp.methods.dossier import heads
@@ -114,6 +115,19 @@ def test_an_exchange_that_is_refused_leaves_the_other_evidence(monkeypatch):
     assert found.summary()["effect"].notna().all()
     assert set(found.summary()["exchange_state"]) == {"not testable"}
     assert found.provenance["left_out"] == {"agreement, exchange": "a logit difference needs answers of one token"}
+
+
+@pytest.mark.parametrize("part", ["representation", "exchange_word", "ReferenceAttention"])
+def test_memory_that_ran_out_leaves_nothing_out(part, monkeypatch):
+    """The next time it may suffice: what is kept as an answer would be one for ever."""
+
+    def full(*_arguments, **_options):
+        raise NoRoomError("out of memory")
+
+    monkeypatch.setattr(evidence, "_able", lambda *_: [(0, 0)])
+    monkeypatch.setattr(evidence if hasattr(evidence, part) else ablation_looks, part, full)
+    with pytest.raises(NoRoomError):
+        heads(model(), ["agreement"], n=20, max_group=0, anyway=True)
 
 
 def test_what_is_kept_says_what_this_question_left_out(tmp_path):

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from interp.arguments import whole_number
-from interp.errors import InputError
+from interp.errors import InputError, InterpError
 from interp.interventions.engine.base_run import OFFLOADED_TO
 from interp.interventions.intervention import Intervention, changed_positions
 from interp.interventions.metrics import COLUMNS_ALONE, AnyMetric
@@ -290,8 +290,8 @@ def activations_of(
         yield batch, {site: cache[site.hook_name] for site in sites}
 
 
-class NoRoomError(InputError):
-    """A batch on which memory does not hold the unchanged run, or one cell."""
+class NoRoomError(InterpError):
+    """A batch on which memory does not hold the unchanged run, or one cell; asked again, it may."""
 
 
 NO_MEMORY = ("allocate memory", "could not create a primitive", "could not create a memory object")
