@@ -366,8 +366,7 @@ class HeadsOptions(MeasureOptions):
         max_group: How many heads of a task are ablated together at most: 2 or more, or 0 to leave that out.
         first_look: Clusters of the first look, after which heads whose effect is settled leave. Each look that follows
             has twice as many, the last one all; 0 for a single look.
-        max_clusters: Clusters of a task on which heads are ablated, and words exchanged, at most; None for all. All
-            else has all units.
+        max_clusters: Clusters of a task on which heads are ablated at most; None for all. All else has all units.
         correction: ``max-T`` bounds the chance of any false claim; ``fdr``, for exploring, their expected share.
         claims: A TOML file of claims that were declared before measuring: only these can be shown.
         anyway: Measure a task that the model is not shown to do, or, on the command line, one of too few clusters.

@@ -107,9 +107,9 @@ def _judge(row: Mapping[str, Any]) -> tuple[str, str, float]:
     if reason == DISAGREE:
         mean = row["mean_replacement"].replace("_", " ")
         return verdict, f"{reason}: {row['effect']:.2g} by resample and {row['mean_effect']:.2g} by {mean}", np.nan
-    unshown, n_exchanged, n_asked = _not_shown(row, kinds), row["exchange_n_units"], row["n_asked"]
-    if "the exchanged word" in kinds and n_exchanged != n_asked:
-        reason += f" (measured on the {n_exchanged:.0f} of {n_asked:.0f} units that have a word counterfactual)"
+    unshown, n_exchanged, n_all = _not_shown(row, kinds), row["exchange_n_units"], row["n_task_units"]
+    if "the exchanged word" in kinds and n_exchanged != n_all:
+        reason += f" (measured on the {n_exchanged:.0f} of {n_all:.0f} units that have a word counterfactual)"
     return verdict, reason + unshown, np.nan if unshown else _units_to_decide(row, kinds)
 
 
@@ -159,9 +159,9 @@ def _units_to_decide(row: Mapping[str, Any], kinds: Mapping[str, Evidence]) -> f
 
     Ablations take every unit. Of the others, some have nothing to be scored: it is as many again in proportion.
     """
-    given = {"attention": row["n_task_units"], "the exchanged word": row["n_asked"]}
+    ablations = (*REPLACEMENTS.values(), "group")
     needs = [
-        np.ceil(evidence.units_to_decide() * given.get(name, evidence.n_units) / evidence.n_units)
+        np.ceil(evidence.units_to_decide() * (1 if name in ablations else row["n_task_units"] / evidence.n_units))
         for name, evidence in kinds.items()
     ]
     return float(np.max(needs)) if needs else np.nan

@@ -43,7 +43,6 @@ class TaskEvidence:
     task: Task  # what was asked
     answers: pd.DataFrame  # the unablated model's, on all units
     means: Means  # what heads were ablated by beside resamples, for who ablates more of them
-    n_asked: int  # units on which heads may be ablated, and words exchanged
     resampled: SweepResult  # effects of ablating each head by resampling
     averaged: SweepResult  # effects of ablating each head by the means
     predicted: pd.DataFrame | None  # as of ``Begun``
@@ -70,7 +69,6 @@ class TaskEvidence:
         return done.merge(carried, on=CELL).assign(
             **{name: about[name] for name in same},
             n_task_units=about["n_units"],
-            n_asked=self.n_asked,
             relation=self._relation(),
             above_chance=not about["base_low"] <= 0,  # an interval that is not known says nothing about it
         )
@@ -156,7 +154,7 @@ def gathered(
     progress: Progress | None = None,
 ) -> TaskEvidence:
     """All the evidence on a task: with the word exchanged for heads that may track, and the feature probed for."""
-    task, attention, seed, part = begun.task, begun.attention, asked.seed, begun.part()
+    task, attention, seed = begun.task, begun.attention, asked.seed
     resampled, averaged = (joined(pieces[kind]) for kind in ("effect", "mean_effect"))
     excess = attention.table("excess").only(attention.has_room(asked.min_attention)) if attention.testable else None
     measured = [
@@ -168,7 +166,7 @@ def gathered(
     how: Any = {"seed": seed, "memory_budget": asked.memory_budget, "run": run}
     exchange, left_out = None, dict[str, str]()
     try:
-        exchange = exchange_word(model, part, heads=looking, **how) if looking else None
+        exchange = exchange_word(model, task, heads=looking, **how) if looking else None
     except InputError as error:
         left_out["exchange"] = error.fault
     base: Any = {"metric": task.metric, "seed": seed}
@@ -181,7 +179,7 @@ def gathered(
         except InputError as error:
             carried, left_out["probes"] = unread(model, task, asked.min_probe), error.fault
     found = (resampled, averaged, begun.predicted, attention, excess, exchange, carried)
-    return TaskEvidence(task, begun.answers, begun.means, len(part.units), *found, left_out)
+    return TaskEvidence(task, begun.answers, begun.means, *found, left_out)
 
 
 def gather(

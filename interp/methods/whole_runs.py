@@ -244,7 +244,7 @@ def _heads(
         "attention": (passes + 2 * base + predicted * GRADIENT * base) / speed.plain,
         "first look": 2 * first * base / speed.plain + first * both,
         "later looks": (every - first) * (2 * base / speed.plain + STAYING * both),
-        "exchange": every * (3 * base / speed.plain + found / n_heads * sweep / speed.sweep),
+        "exchange": 3 * base / speed.plain + found / n_heads * sweep / speed.sweep,
     }
     if asked.probes:
         fewer = ProbeOptions(description_lengths=False, permuted_labels=False)

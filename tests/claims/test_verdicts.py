@@ -31,8 +31,8 @@ def row_of(effect=OPEN, mean=OPEN, excess=LOOKS, exchange=None, probe=None, n_cl
         rows.append(columns(kind, given or UNSEEN, **counts))
     found = {name: value for each in rows for name, value in each.items()}
     known = {"feature": None, "selectivity_p_adjusted": 0.001, "probe_baseline_score": 0.5, "above_chance": True}
-    counts = {"n_task_units": N_UNITS, "n_asked": N_UNITS, "n_clusters": n_clusters}
-    others = {"specificity": "specific", "probed": True, "mean_replacement": "positional_mean"}
+    counts = {"n_task_units": N_UNITS, "n_clusters": n_clusters, "mean_replacement": "positional_mean"}
+    others = {"specificity": "specific", "probed": True}
     others |= dict.fromkeys(("partners", "member", "caveat", "doubtful", "tested"), "")
     return {**found, **known, **counts, **others, **changes}
 
@@ -113,16 +113,6 @@ class TestUnitsToDecide:
         found = judged(row_of(DROP, DROP, exchange=OPEN))
         assert found["verdict"] == "needed"
         assert found["n_to_decide"] > N_UNITS
-
-    def test_an_exchange_is_asked_for_in_proportion_to_the_units_that_it_was_tried_on(self):
-        """Which are fewer than the task has, where there are most clusters."""
-        row = row_of(DROP, DROP, exchange=OPEN)
-        whole = judged({**row, "n_task_units": 4 * N_UNITS})
-        assert whole["n_to_decide"] == judged(row)["n_to_decide"]
-        assert "units that have a word counterfactual" not in whole["reason"]
-        half = judged({**row, "n_asked": 2 * N_UNITS})
-        assert half["n_to_decide"] == pytest.approx(2 * whole["n_to_decide"], rel=0.02)
-        assert f"the {N_UNITS} of {2 * N_UNITS} units that have a word counterfactual" in half["reason"]
 
     def test_a_group_asks_for_units_by_those_that_it_was_measured_on(self):
         """Sets are measured on fewer units than the task has where there are looks, or most clusters."""

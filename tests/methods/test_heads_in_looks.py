@@ -96,8 +96,8 @@ def test_looks_add_up_to_all_units_each_once():
     assert sorted(np.concatenate(parts)) == list(range(len(begun.task.units)))
 
 
-def test_heads_are_changed_on_at_most_so_many_clusters_and_looked_at_on_all(monkeypatch):
-    """Ablated, alone and together, and given another word: attention has all units."""
+def test_heads_are_ablated_on_at_most_so_many_clusters_and_looked_at_on_all(monkeypatch):
+    """Alone and together: attention has all units."""
     together = []
     measure = judging.ablated_together
     monkeypatch.setattr(judging, "ablated_together", lambda *a, **k: together.append(measure(*a, **k)) or together[-1])
@@ -105,7 +105,6 @@ def test_heads_are_changed_on_at_most_so_many_clusters_and_looked_at_on_all(monk
     ablated = found.examples[found.examples["effect"].notna()]
     assert ablated["cluster"].nunique() == 40
     assert (found.summary()["n_attention_clusters"] == 96).all()
-    assert found.summary().set_index(["layer", "head"])["n_exchange_units"][0, 0] == ablated["unit"].nunique()
     assert {each["cluster"].nunique() for each in together if len(each)} <= {40}
     assert found.provenance["max_clusters"] == 40
 
