@@ -392,8 +392,7 @@ class CardOptions(HeadsOptions):
     """What ``head_card`` is asked: as ``HeadsOptions``, of the dossier that it makes where none is given.
 
     Attributes:
-        max_units: Units of a task on which is measured what a dossier does not: other replacements, patching, and what
-            is taken out.
+        max_units: Units of a task on which a card measures what its dossier does not.
         anyway: As there, but on: a card has more than verdicts.
     """
 

@@ -89,8 +89,7 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
 
     endless = [each.name for each in tasks if is_generated(each.name)]
     again = ["--choose"] * on.choose + asked_again(asked)
-    known: Any = {"n": asked.n, "carded": tasks if pages else ()}
-    hint = partial(after_heads, report, work.model, endless, again, on.typed, **known)
+    hint = partial(after_heads, report, work.model, endless, again, on.typed, n=asked.n, carded=tasks if pages else ())
     work.answer(report, numbers, hint, lambda _: page_of(report, pages))
 
 

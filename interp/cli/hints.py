@@ -69,9 +69,8 @@ def after_heads(
     found = frame[frame["verdict"].isin(FINDINGS)]
     if not found.empty:
         best = found.loc[found["verdict"].map(FINDINGS.index).idxmin()]
-        for task in carded:
-            if task.name == best["task"]:
-                return _travel(task, model, typed)
+        if asked_of := [each for each in carded if each.name == best["task"]]:
+            return _travel(asked_of[0], model, typed)
         same = [*(() if n is None else ("--n", str(n))), *(each for each in options if each != "--choose")]
         why = f"{best['verdict']}: {best['task']}"
         return _a_head(best, model, (str(best["task"]), *typed, *same), why)

@@ -81,21 +81,19 @@ def begin(
     is measured `anyway`, the model has to do the task.
     """
     about(progress, f"{task.name}: attention")
+    tell: Progress = progress or (lambda _done, _all: None)
     task, seed = with_donors(task), asked.seed
     own = require_able(model, task, seed=seed, anyway=asked.anyway)
-    if progress is not None:
-        progress(1, 4)
+    tell(1, 4)
     name, seen = mean_of_positions(task), ReferenceAttention(model, task, reference_rows(task))
     how: Any = {"memory_budget": asked.memory_budget, "kept": None if run is None else run.means}
     sites = written_sites(model, range(model.cfg.n_layers))
     means = make_means([name], model, task, sites=sites, readers=seen.readers, **how)[name]
     attention = task_attention(model, task, seed=seed, references_seen=seen)
-    if progress is not None:
-        progress(3, 4)
+    tell(3, 4)
     begun = Begun(task, own, means, attention, _order(task, seed), look_sizes(task, asked), None)
     begun = replace(begun, predicted=_predicted(model, begun, asked))
-    if progress is not None:
-        progress(4, 4)
+    tell(4, 4)
     return begun
 
 

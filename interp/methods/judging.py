@@ -199,9 +199,7 @@ def _begun(
 ) -> Begun | TaskEvidence | InputError:
     """What is known of a task before heads are ablated, or for choosing all evidence; or why there is none."""
     try:
-        if choosing:
-            return gather(model, task, asked, run=run, progress=progress)
-        return begin(model, task, asked, run=run, progress=progress)
+        return (gather if choosing else begin)(model, task, asked, run=run, progress=progress)
     except InputError as error:
         return error
 

@@ -174,7 +174,8 @@ def _passed_on(node: Node, change: Residual, runs: Runs, batch: Batch) -> Residu
     parts[:, :, head] = block.ln1(stream) @ weight[head] + bias[head]
     writing = [head] if node.reads == "q" else list(range(head * attention.group, (head + 1) * attention.group))
     places = places_of(torch.ones_like(batch.tokens, dtype=torch.bool), batch.length, causal=runs.model.config.causal)
-    z = attention.mixed(*attention.placed(q, k, places), v, places)
+    q, k = attention.turn(attention.q_norm(q), places.query), attention.turn(attention.k_norm(k), places.key)
+    z = attention.mixed(q, k, v, places)
     before = run[Site("z", node.layer).hook_name]
     change = torch.einsum("bphd,hdm->bpm", (z - before)[:, :, writing], attention.W_O[writing])
     return block.added_to_the_stream(before, change)

@@ -189,12 +189,8 @@ class Attention(nn.Module):
         """Whether PyTorch's own attention computes what this one does."""
         return self.score.fused and self.offsets.fused and self.cap is None and self.sinks is None
 
-    def placed(self, q: HeadVectors, k: KeyVectors, places: Places) -> tuple[HeadVectors, KeyVectors]:
-        """Queries and keys as they are compared: normalised where the model does that, and turned to their places."""
-        return self.turn(self.q_norm(q), places.query), self.turn(self.k_norm(k), places.key)
-
     def mixed(self, q: HeadVectors, k: KeyVectors, v: KeyVectors, places: Places) -> HeadVectors:
-        """``z`` without its pattern, by PyTorch's own attention where that computes it. `q` and `k` are ``placed``."""
+        """``z`` without its pattern, by PyTorch's own attention where that computes it. `q` and `k` are turned."""
         if not self.fused:
             return self.mix(self.pattern(self.scores(q, k, places)), v, places)
         places = places.within(self.window)
@@ -205,7 +201,7 @@ class Attention(nn.Module):
         return z.transpose(1, 2)
 
     def scores(self, q: HeadVectors, k: KeyVectors, places: Places) -> AttentionScores:
-        """What the pattern is the softmax of; minus infinity where a query may not look. `q` and `k` are ``placed``."""
+        """What the pattern is the softmax of; minus infinity where a query may not look. `q` and `k` are turned."""
         queries = q.transpose(1, 2)
         scores = self.offsets.to_scores(self.score(queries, self._by_query_head(k)), queries, places)
         return soft_cap(scores, self.cap).masked_fill(~places.within(self.window).allowed(), -torch.inf)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Block, Chunk, Editor, Pack, hold, join, keep
@@ -24,6 +24,7 @@ from interp.model.positions import Places
 from interp.shapes import HeadVectors
 
 HeadTokens = Float[Tensor, "_ head d_head"]
+KeyTokens = Float[Tensor, "_ key_head d_head"]  # several query heads may share keys and values
 
 
 class Projected(NamedTuple):
@@ -53,6 +54,7 @@ class BlockAttention:
         like = base.at("q", layer)
         self._attention, self._causal = list(base.model.blocks)[layer].attn, base.model.config.causal
         self._everywhere = torch.arange(like.shape[1], device=like.device)[None]
+        self._keys = self._attention.turn(self._attention.k_norm(base.at("k", layer)), self._everywhere)  # as compared
         self._mask = torch.ones(2 * (like.shape[1],), dtype=torch.bool, device=like.device).tril()[None, None]
         self._patterns = list(editor.entries("pattern", layer, like))
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}
@@ -70,33 +72,40 @@ class BlockAttention:
             start = max(block.first, block.own) if self._causal else 0
             wanted.append(replace(block, positions=tuple(each for each in queries if each >= start)))
         self._read_at = self._pack.place.copy()  # keys and values stay where they are
+        k = self._turned(projected.k, self._attention.k_norm)  # all at once: there are many blocks
         base = [self._base.tokens(name, self._layer) for name in ("resid_pre", "q")]
         x, q = hold(self._pack, wanted, [x, projected.q], base)
+        q = self._turned(q, self._attention.q_norm)
         pairs = zip(self._pack.spans(), held, strict=True)
-        zs = [self._attend(*new, q, *old, projected).flatten(0, 1) for new, old in pairs if new[0].positions]
+        zs = [self._attend(*new, q, *old, k, projected.v).flatten(0, 1) for new, old in pairs if new[0].positions]
         return x, torch.cat(zs) if zs else q
 
+    def _turned(self, x: HeadTokens, norm: nn.Module) -> HeadTokens:
+        """Queries or keys of the tokens that are held as they are compared: normalised, and turned to their places."""
+        positions = torch.from_numpy(self._pack.positions()).to(x.device)
+        return self._attention.turn(norm(x[None]), positions[None])[0]
+
     def _attend(
-        self, wanted: Block, place: slice, q: HeadTokens, block: Block, span: slice, projected: Projected
+        self, wanted: Block, place: slice, q: HeadTokens, block: Block, span: slice, k: KeyTokens, v: KeyTokens
     ) -> HeadVectors:
         """``z`` of the `wanted` block, whose queries stand at `place`, and its keys and values in `block` at `span`."""
         attention = self._attention
         n_keys = wanted.positions[-1] + 1 if self._causal else self._everywhere.shape[1]
-        k, v = (self._read(name, new, block, span, n_keys) for name, new in (("k", projected.k), ("v", projected.v)))
+        base = self._keys, self._base.at("v", self._layer)
+        k, v = (self._read(old, new, block, span, n_keys) for old, new in zip(base, (k, v), strict=True))
         places = self._places(wanted, n_keys)
         q = q[place].unflatten(0, (wanted.n, len(wanted.positions)))
-        q, k = attention.placed(q, k, places)
         if self._replaced.isdisjoint(block.trajectories.tolist()):
             return attention.mixed(q, k, v, places)
         pattern = self._replace_pattern(attention.pattern(attention.scores(q, k, places)), wanted)
         return attention.mix(pattern, v, places)
 
-    def _read(self, name: str, new: HeadTokens, block: Block, span: slice, n_keys: int) -> Tensor:
+    def _read(self, base: Tensor, new: KeyTokens, block: Block, span: slice, n_keys: int) -> Tensor:
         """Keys or values ``[trajectory key ...]``: what the block holds, its owners hold, and else the base run's."""
         held = new[span].unflatten(0, (block.n, len(block.positions)))
         if block.positions == tuple(range(n_keys)):
             return held
-        full = self._base.at(name, self._layer)[:, :n_keys].index_select(0, block.rows)
+        full = base[:, :n_keys].index_select(0, block.rows)
         inside = [each for each in block.positions if each < n_keys]
         full[:, _slice(inside)] = held[:, : len(inside)]
         return self._with_owners(full, new, block, n_keys)

@@ -309,7 +309,7 @@ class TestOutOfMemory:
     def test_with_one_cell_it_is_said_what_to_do(self, model, monkeypatch, error):
         run_out(monkeypatch, error, 0)
         with pytest.raises(
-            InputError,
+            NoRoomError,
             match=r"out of memory with one cell on 1 row of 6 tokens; give a memory budget below [\d,]+ bytes",
         ):
             Sweep(cells()).run(model, random_task(3, lengths=(6, 6)))
