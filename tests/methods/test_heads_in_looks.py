@@ -173,8 +173,7 @@ def test_the_page_says_on_how_many_units_heads_were_ablated(at_once, in_looks):
 
 
 def test_the_page_says_that_gradients_predict_only_where_they_do(at_once, in_looks):
-    (with_, without) = (
-        dict(explained_terms("head", each.provenance, min_effect=0.1, alpha=0.05)) for each in (in_looks, at_once)
-    )
+    known = {"min_effect": 0.1, "alpha": 0.05, "max_units": 40}
+    with_, without = (dict(explained_terms("head", each.provenance, **known)) for each in (in_looks, at_once))
     assert "a regression estimate" in with_["Adjusted p"]
     assert "regression" not in without["Adjusted p"]
