@@ -60,11 +60,6 @@ class Pack:
         stops = accumulate(block.n_tokens for block in self.blocks)
         return [(block, slice(stop - block.n_tokens, stop)) for block, stop in zip(self.blocks, stops, strict=True)]
 
-    def positions(self) -> Int[np.ndarray, " token"]:
-        """Where every token stands in its row."""
-        parts = [np.tile(np.array(block.positions, dtype=np.int64), block.n) for block in self.blocks]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
     def arrange(self, blocks: Sequence[Block]) -> None:
         """Hold these blocks, in this order."""
         self.blocks = [block for block in blocks if block.n]
@@ -84,7 +79,7 @@ def hold(
     before = pack.place.copy()
     pack.arrange(blocks)
     trajectories = np.concatenate([np.repeat(block.trajectories, len(block.positions)) for block in pack.blocks])
-    positions = pack.positions()
+    positions = np.concatenate([np.tile(np.array(block.positions, dtype=int), block.n) for block in pack.blocks])
     place = torch.from_numpy(before[trajectories, positions]).to(tensors[0].device)
     known = torch.nonzero(place >= 0).squeeze(1)
     if len(known) == len(place):

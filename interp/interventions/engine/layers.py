@@ -82,8 +82,11 @@ class BlockAttention:
 
     def _turned(self, x: HeadTokens, norm: nn.Module) -> HeadTokens:
         """Queries or keys of the tokens that are held as they are compared: normalised, and turned to their places."""
-        positions = torch.from_numpy(self._pack.positions()).to(x.device)
-        return self._attention.turn(norm(x[None]), positions[None])[0]
+        x = norm(x[None])
+        if self._attention.turn.dim:  # from what is on the device: an upload would have it waited for
+            each = (self._everywhere[:, _slice(list(b.positions))].repeat(1, b.n) for b in self._pack.blocks)
+            x = self._attention.turn(x, torch.cat([self._everywhere[:, :0], *each], dim=1))
+        return x[0]
 
     def _attend(
         self, wanted: Block, place: slice, q: HeadTokens, block: Block, span: slice, k: KeyTokens, v: KeyTokens
@@ -116,7 +119,7 @@ class BlockAttention:
         mask = self._mask[:, :, queries, :n_keys] if self._causal else None
         return Places(self._everywhere[:, queries], self._everywhere[:, :n_keys], mask, causal=False)
 
-    def _with_owners(self, full: Tensor, new: HeadTokens, block: Block, n_keys: int) -> Tensor:
+    def _with_owners(self, full: Tensor, new: KeyTokens, block: Block, n_keys: int) -> Tensor:
         """`full` with what other trajectories hold in this block's stead."""
         shared = range(block.first, min(block.own, n_keys))
         if self._owner is None or not shared:
