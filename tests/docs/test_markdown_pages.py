@@ -52,7 +52,10 @@ def page(tmp_path):
         ("took ... seconds", "took 3.1 seconds", True),
         ("took ... seconds", "took 3.1 minutes", False),
         ("2.1e-07", "2.2e-07", True),
+        ("2.1e-07", "9.5e-07", True),
+        ("0e+00", "3e-07", True),
         ("2.1e-07", "2.1e-06", False),
+        ("2.1e-05", "3.1e-05", False),
         ("head 2.2: (tracks)", "head 2.2: (tracks)", True),
     ],
 )
