@@ -77,7 +77,7 @@ def test_the_main_job_is_done_from_an_empty_folder(run, tmp_path):
     page = tmp_path / "empty" / "report" / "report.html"
     assert "<style" in page.read_text(encoding="utf-8")
     assert (tmp_path / "empty" / "report" / "heads.csv").is_file()
-    assert done.stderr.splitlines()[-1].startswith("next: interp head ")
+    assert done.stderr.splitlines()[-1].startswith("next: interp patch ")
 
 
 def test_the_doctor_finds_it_well(run):
