@@ -225,7 +225,8 @@ def test_structural_probe(data_dir, tmp_path):
 @pytest.mark.slow
 def test_false_claims(tmp_path):
     """On few draws and reports: seldom false at the minimum, and intervals that cover."""
-    run("analyses/false_claims/run.py", "--out", tmp_path, "--draws", "2", "--runs", "20", "--fresh", "20")
+    few = ("--draws", 2, "--runs", 20, "--fresh", 20, "--processes", 2)
+    run("analyses/false_claims/run.py", "--out", tmp_path, *few)
     pooled = pd.read_csv(tmp_path / "false-claims-pooled.csv").set_index("truth")
     assert (pooled.loc[:1.0, "false shown"] <= 0.1).all()
     assert (pooled.loc[1.0:, "false absent"] <= 0.1).all()

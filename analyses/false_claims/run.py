@@ -4,10 +4,10 @@ python analyses/false_claims/run.py --out DIR [--runs 1000] [--draws 12] [--fres
 """
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import ArrayLike
 
 import interp
 from interp.calibration.rates import rate
@@ -73,15 +74,12 @@ def measured(model: interp.HookedTransformer, task: str, seed: int, n: int) -> p
     return frame[[*BY, "unit", "example", "cluster", "template", "layout", "base", "predicted", *KINDS]]
 
 
-def kept(folder: Path, name: str, task: str, seeds: Sequence[int], n: int) -> list[pd.DataFrame]:
-    """The draws of a task, measured once."""
-    model, found = interp.load_model(name), []
-    for seed in seeds:
-        file = folder / f"{name}-{task}-{n}-{seed}.parquet"
-        if not file.exists():
-            measured(model, task, seed, n).to_parquet(file)
-        found.append(pd.read_parquet(file))
-    return found
+def kept(name: str, task: str, n: int, seed: int, folder: Path) -> pd.DataFrame:
+    """A draw of a task, measured once."""
+    file = folder / f"{name}-{task}-{n}-{seed}.parquet"
+    if not file.exists():
+        measured(interp.load_model(name), task, seed, n).to_parquet(file)
+    return pd.read_parquet(file)
 
 
 @dataclass(frozen=True)
@@ -168,6 +166,8 @@ def falsely_said(claims: Sequence[Claims], truth: float) -> tuple[bool, bool]:
 
 
 Pools = Mapping[tuple[str, str, str], Pool]
+LOOKS = (30, 60, 120, 200)
+"""Clusters of each look, as of a report on 200."""
 
 
 @dataclass(frozen=True)
@@ -176,56 +176,48 @@ class Setting:
 
     Attributes:
         name: The model's.
-        kind: Of evidence.
         tasks: Whose cells make the family.
+        kind: Of evidence.
         clusters: Of each task.
         truth: In minima.
     """
 
     name: str
-    kind: str
     tasks: Sequence[str]
+    kind: str
     clusters: int
     truth: float
 
     def falsely(self, pools: Pools, runs: int) -> dict[str, object]:
         """In how many reports some head gets a claim that is false; five times as many where it is more than .08."""
-        own = [pools[self.name, task, self.kind] for task in self.tasks]
+        own = self._own(pools)
         n_cells = sum(len(each.centred.cells) for each in own)
         generator = np.random.default_rng([n_cells, self.clusters, self.kind == "excess", int(10 * self.truth)])
-        shown: list[bool] = []
-        absent: list[bool] = []
+        said: list[tuple[bool, bool]] = []
         for n in (runs, 5 * runs):
-            while len(shown) < n:
-                said = falsely_said(tested(own, self.clusters, self.truth, generator), self.truth)
-                shown.append(said[0])
-                absent.append(said[1])
-            if max(np.mean(shown), np.mean(absent)) <= 0.08:
+            while len(said) < n:
+                said.append(falsely_said(tested(own, self.clusters, self.truth, generator), self.truth))
+            if np.mean(said, axis=0).max() <= 0.08:
                 break
-        return {
-            **{"model": self.name, "kind": self.kind, "cells": n_cells, "clusters": self.clusters},
-            **{"truth": self.truth, "reports": len(shown)},
-            "false shown": np.mean(shown) if self.truth <= 1 else np.nan,
-            "false absent": np.mean(absent) if self.truth >= 1 else np.nan,
-        }
+        setting = {"model": self.name, "kind": self.kind, "cells": n_cells, "clusters": self.clusters}
+        return setting | {"truth": self.truth, "reports": len(said)} | rates(said, self.truth)
+
+    def falsely_in_looks(self, pools: Pools, runs: int) -> dict[str, object]:
+        """As ``falsely``, of reports in looks, and what these measure."""
+        own = self._own(pools)
+        generator = np.random.default_rng([len(own), len(LOOKS), int(10 * self.truth)])
+        found = np.array([falsely_in_looks(own, self.truth, generator) for _ in range(runs)])
+        setting = {"model": self.name, "cells": sum(len(each.centred.cells) for each in own), "truth": self.truth}
+        return setting | {"reports": runs, "measured": found[:, 2].mean()} | rates(found[:, :2], self.truth)
+
+    def _own(self, pools: Pools) -> list[Pool]:
+        return [pools[self.name, task, self.kind] for task in self.tasks]
 
 
-def false_claims(pools: Pools, runs: int, processes: int) -> pd.DataFrame:
-    """In how many reports some head gets a claim that is false."""
-    settings = [
-        Setting(name, kind, tasks, n, truth)
-        for name, families in FAMILIES.items()
-        for tasks in families
-        for kind in ("effect", "excess")
-        for n in CLUSTERS
-        for truth in TRUTHS
-    ]
-    with ProcessPoolExecutor(processes, mp_context=get_context("forkserver")) as pool:
-        return pd.DataFrame(pool.map(Setting.falsely, settings, [pools] * len(settings), [runs] * len(settings)))
-
-
-LOOKS = (30, 60, 120, 200)
-"""Clusters of each look, as of a report on 200."""
+def rates(said: ArrayLike, truth: float) -> dict[str, float]:
+    """How often something is falsely shown and how often it is falsely absent, where either can be."""
+    shown, absent = np.mean(said, axis=0)
+    return {"false shown": shown if truth <= 1 else np.nan, "false absent": absent if truth >= 1 else np.nan}
 
 
 def falsely_in_looks(pools: Sequence[Pool], truth: float, generator: np.random.Generator) -> tuple[bool, bool, float]:
@@ -255,41 +247,25 @@ def _only(measured: Measured, predicted: np.ndarray, there: np.ndarray) -> Measu
     )
 
 
-def false_claims_in_looks(pools: Pools, runs: int) -> Iterator[dict[str, object]]:
-    """In how many reports in looks some head gets a claim on its effect that is false, and what these measure."""
-    for (name, families), truth in product(FAMILIES.items(), TRUTHS):
-        for tasks in families:
-            own = [pools[name, task, "effect"] for task in tasks]
-            generator = np.random.default_rng([len(own), len(LOOKS), int(10 * truth)])
-            shown, absent, measured = np.mean([falsely_in_looks(own, truth, generator) for _ in range(runs)], axis=0)
-            yield {
-                **{"model": name, "cells": sum(len(each.centred.cells) for each in own), "truth": truth},
-                **{"reports": runs, "measured": measured},
-                "false shown": shown if truth <= 1 else np.nan,
-                "false absent": absent if truth >= 1 else np.nan,
-            }
-
-
-def power(pools: Pools, runs: int, n: int = 100) -> Iterator[dict[str, object]]:
+def power(name: str, kinds: Sequence[str], pools: Pools, runs: int, n: int = 100) -> dict[str, object]:
     """How often a head with twice the minimum is shown, under both replacements, by the spread of its clusters."""
-    for (name, families), kinds in product(FAMILIES.items(), (("effect", "mean_effect"), ("excess",))):
-        shown, spreads, needed = [], [], []
-        for kind in kinds:
-            own = [pools[name, task, kind] for task in families[-1]]
-            generator = np.random.default_rng(n)  # the same clusters under both replacements
-            reports = [tested(own, n, 2.0, generator) for _ in range(runs)]
-            shown.append([np.concatenate([each.p_adjusted <= ALPHA for each in one]) for one in reports])
-            error = [np.concatenate([each.standard_error / each.minimum for each in one]) for one in reports]
-            critical = np.median([one[0].critical[0] for one in reports])
-            spreads.append(np.sqrt(n) * np.median(error, axis=0))
-            needed.append([required_units(each, n, 1.0, critical=critical) for each in np.median(error, axis=0)])
-        both, spread, clusters = np.all(shown, axis=0).mean(axis=0), np.max(spreads, axis=0), np.max(needed, axis=0)
-        narrow = spread <= 1.5
-        yield {
-            **{"model": name, "kind": " and ".join(kinds), "cells": len(both), "median power": np.median(both)},
-            **{"narrow": narrow.sum(), "their least power": both[narrow].min(initial=1.0), "wide": (~narrow).sum()},
-            **{f"{of} they need": np.quantile(clusters[~narrow], at) for of, at in (("half of", 0.5), ("all", 1.0))},
-        }
+    shown, spreads, needed = [], [], []
+    for kind in kinds:
+        own = [pools[name, task, kind] for task in FAMILIES[name][-1]]
+        generator = np.random.default_rng(n)  # the same clusters under both replacements
+        reports = [tested(own, n, 2.0, generator) for _ in range(min(runs, 200))]
+        shown.append([np.concatenate([each.p_adjusted <= ALPHA for each in one]) for one in reports])
+        error = [np.concatenate([each.standard_error / each.minimum for each in one]) for one in reports]
+        critical = np.median([one[0].critical[0] for one in reports])
+        spreads.append(np.sqrt(n) * np.median(error, axis=0))
+        needed.append([required_units(each, n, 1.0, critical=critical) for each in np.median(error, axis=0)])
+    both, spread, clusters = np.all(shown, axis=0).mean(axis=0), np.max(spreads, axis=0), np.max(needed, axis=0)
+    narrow = spread <= 1.5
+    return {
+        **{"model": name, "kind": " and ".join(kinds), "cells": len(both), "median power": np.median(both)},
+        **{"narrow": narrow.sum(), "their least power": both[narrow].min(initial=1.0), "wide": (~narrow).sum()},
+        **{f"{of} they need": np.quantile(clusters[~narrow], at) for of, at in (("half of", 0.5), ("all", 1.0))},
+    }
 
 
 @dataclass(frozen=True)
@@ -310,7 +286,7 @@ class Fresh:
     @cache
     def of(cls, folder: Path, task: str, n_units: int, kind: str, draws: int) -> "Fresh":
         """Draws of a task, with as many units each."""
-        frames = kept(folder, "default", task, range(1000, 1000 + draws), n_units)
+        frames = [kept("default", task, n_units, 1000 + draw, folder) for draw in range(draws)]
         tables, bases = ([UnitTable.from_frame(each, name, by=by(kind)) for each in frames] for name in (kind, "base"))
         return cls(tables, bases, 1 if kind == "excess" else -1)
 
@@ -331,42 +307,68 @@ class Fresh:
         return Measured(values, MINIMUM if self.sign > 0 else base.with_values(SHARE * base.values))
 
 
-def on_fresh_draws(folder: Path, draws: int) -> Iterator[dict[str, object]]:
-    """In how many reports on whole draws some head gets a claim that is false; one task has more units, by itself."""
-    for kind, covered in product(KINDS, (COVERED[:-1], COVERED[-1:])):
-        own = [Fresh.of(folder, task, n_units, kind, draws) for task, n_units in covered]
-        alternative = "greater" if kind == "excess" else "two-sided"
-        for truth in TRUTHS:
-            said = []
-            for number in range(draws):
-                measured = [each.report(number, truth) for each in own]
-                claims = claim(measured, alternative=alternative, resamples=RESAMPLES, seed=number)
-                said.append(falsely_said(claims, truth))
-            shown, absent = np.mean(said, axis=0)
-            yield {
-                **{"kind": kind, "cells": sum(len(each.truth) for each in own)},
-                **{"units": " ".join(str(n_units) for _, n_units in covered), "truth": truth, "reports": draws},
-                "false shown": shown if truth <= 1 else np.nan,
-                "false absent": absent if truth >= 1 else np.nan,
-            }
+def on_fresh_draws(
+    kind: str, covered: Sequence[tuple[str, int]], truth: float, folder: Path, draws: int
+) -> dict[str, object]:
+    """In how many reports on whole draws some head gets a claim that is false."""
+    own = [Fresh.of(folder, task, n_units, kind, draws) for task, n_units in covered]
+    alternative = "greater" if kind == "excess" else "two-sided"
+    said = []
+    for number in range(draws):
+        measured = [each.report(number, truth) for each in own]
+        claims = claim(measured, alternative=alternative, resamples=RESAMPLES, seed=number)
+        said.append(falsely_said(claims, truth))
+    return {
+        **{"kind": kind, "cells": sum(len(each.truth) for each in own)},
+        **{"units": " ".join(str(n_units) for _, n_units in covered), "truth": truth, "reports": draws},
+        **rates(said, truth),
+    }
 
 
-def coverage(folder: Path, draws: int) -> Iterator[dict[str, object]]:
+def coverage(task: str, n_units: int, kind: str, folder: Path, draws: int) -> dict[str, object]:
     """How often the 95 % interval of a fresh draw of the generator covers the mean of all draws."""
-    for task, n_units in COVERED:
-        for kind in KINDS:
-            fresh = Fresh.of(folder, task, n_units, kind, draws)
-            tables, truth = fresh.tables, fresh.truth
-            found = [cluster_bootstrap(each) for each in tables]
-            covered = np.mean([(each.low <= truth) & (truth <= each.high) for each in found], axis=0)
-            known = np.isfinite([each.low for each in found]).all(axis=0)
-            least = rate(round(covered[known].min() * draws), draws)
-            yield {
-                **{"task": task, "kind": kind, "units": n_units, "draws": draws},
-                "clusters": float(np.median([each.n_clusters.max() for each in tables])),
-                **{"cells": known.sum(), "mean coverage": covered[known].mean()},
-                **{"least": least["rate"], "low": least["low"], "high": least["high"]},
-            }
+    fresh = Fresh.of(folder, task, n_units, kind, draws)
+    tables, truth = fresh.tables, fresh.truth
+    found = [cluster_bootstrap(each) for each in tables]
+    covered = np.mean([(each.low <= truth) & (truth <= each.high) for each in found], axis=0)
+    known = np.isfinite([each.low for each in found]).all(axis=0)
+    least = rate(round(covered[known].min() * draws), draws)
+    return {
+        **{"task": task, "kind": kind, "units": n_units, "draws": draws},
+        "clusters": float(np.median([each.n_clusters.max() for each in tables])),
+        **{"cells": known.sum(), "mean coverage": covered[known].mean()},
+        **{"least": least["rate"], "low": least["low"], "high": least["high"]},
+    }
+
+
+def counted(pool: ProcessPoolExecutor, options: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """Every table; what each row counts is measured or drawn by whichever process is free."""
+    folder, runs, fresh = options.out, options.runs, options.fresh
+
+    def spread(function: Callable, settings: Iterable[Sequence], **how: object) -> list:
+        return list(pool.map(partial(function, **how), *zip(*settings, strict=True)))
+
+    pools: dict[tuple[str, str, str], Pool] = {}
+    for name, families in FAMILIES.items():
+        for task in families[-1]:
+            draws = spread(kept, [(name, task, 200, seed) for seed in range(options.draws)], folder=folder)
+            frame = pd.concat(draws, ignore_index=True)
+            pools |= {(name, task, kind): Pool.of(frame, kind) for kind in KINDS}
+    spread(kept, [("default", *of, 1000 + seed) for of in COVERED for seed in range(fresh)], folder=folder)
+    of_pools: dict[str, object] = {"pools": pools, "runs": runs}
+    of_draws: dict[str, object] = {"folder": folder, "draws": fresh}
+    cells = [(name, tasks) for name, families in FAMILIES.items() for tasks in families]
+    at_once = [(Setting(*of, *how),) for of, *how in product(cells, ("effect", "excess"), CLUSTERS, TRUTHS)]
+    in_looks = [(Setting(*of, "effect", LOOKS[-1], truth),) for of, truth in product(cells, TRUTHS)]
+    apart = (COVERED[:-1], COVERED[-1:])  # one task has more units, by itself
+    found = {
+        "false claims": spread(Setting.falsely, at_once, **of_pools),
+        "false claims in looks": spread(Setting.falsely_in_looks, in_looks, **of_pools),
+        "power": spread(power, product(FAMILIES, (("effect", "mean_effect"), ("excess",))), **of_pools),
+        "false claims on fresh draws": spread(on_fresh_draws, product(KINDS, apart, TRUTHS), **of_draws),
+        "coverage": spread(coverage, [(*of, kind) for of in COVERED for kind in KINDS], **of_draws),
+    }
+    return {title: pd.DataFrame(rows) for title, rows in found.items()}
 
 
 def main() -> None:
@@ -378,21 +380,11 @@ def main() -> None:
     parser.add_argument("--fresh", type=int, default=200)
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
-    torch.set_num_threads(1)
     pd.set_option("display.width", 200)
     options.out.mkdir(parents=True, exist_ok=True)
-    pools: dict[tuple[str, str, str], Pool] = {}
-    for name, families in FAMILIES.items():
-        for task in families[-1]:
-            frame = pd.concat(kept(options.out, name, task, range(options.draws), 200), ignore_index=True)
-            pools |= {(name, task, kind): Pool.of(frame, kind) for kind in KINDS}
-    tables = {
-        "false claims": false_claims(pools, options.runs, options.processes),
-        "false claims in looks": pd.DataFrame(false_claims_in_looks(pools, options.runs)),
-        "power": pd.DataFrame(power(pools, min(options.runs, 200))),
-        "false claims on fresh draws": pd.DataFrame(on_fresh_draws(options.out, options.fresh)),
-        "coverage": pd.DataFrame(coverage(options.out, options.fresh)),
-    }
+    one_thread = {"initializer": torch.set_num_threads, "initargs": (1,)}
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("forkserver"), **one_thread) as pool:
+        tables = counted(pool, options)
     by_truth = tables["false claims"].groupby("truth")[["false shown", "false absent"]]
     tables["false claims, pooled"] = by_truth.mean().reset_index()
     tables["false claims, worst"] = by_truth.max().reset_index()
