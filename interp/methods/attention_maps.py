@@ -20,7 +20,7 @@ from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches
 from interp.methods.attention_baselines import is_testable, query_of
 from interp.model.sites import Site
-from interp.residual.collecting import without_logits
+from interp.residual.collecting import listen, without_logits
 from interp.shapes import Pattern, Tokens
 from interp.tasks.task import EncodedExample, Task
 
@@ -33,17 +33,14 @@ def run_patterns(
     model: Any, tokens: Tokens, take: Callable[[int, Pattern], None], layers: Iterable[int] | None = None
 ) -> None:
     """Run rows of tokens, and give `take` layers (all of them, if None) and their patterns, in 32 bits or more."""
-
-    def reader(layer: int) -> Callable[..., None]:
-        def read(pattern: Pattern, *, hook: Any) -> None:
-            take(layer, checked(pattern))
-
-        return read
-
     chosen = range(model.cfg.n_layers) if layers is None else layers
-    hooks = [(Site("pattern", layer).hook_name, reader(layer)) for layer in chosen]
+
+    def give(layer: int, pattern: Pattern) -> None:
+        take(layer, checked(pattern))
+
+    readers = {Site("pattern", layer).hook_name: partial(give, layer) for layer in chosen}
     with torch.inference_mode():
-        model.run_with_hooks(tokens, fwd_hooks=hooks, **without_logits(model))
+        listen(model, tokens, readers, **without_logits(model))
 
 
 def checked(pattern: Pattern) -> Pattern:

@@ -181,8 +181,8 @@ class Attention(nn.Module):
                 k, v = (torch.cat(each, dim=1) for each in zip(cache, (k, v), strict=True))
             cache[:] = k, v
         listened = self.hook_attn_scores.listened or self.hook_pattern.listened
-        z = self._explicit(q, k, v, places) if listened or not self.fused else self.mixed(q, k, v, places)
-        return self._write(self.hook_z(z))
+        attend = self._explicit if listened or not self.fused else self.mixed
+        return self._write(self.hook_z(places.attended(attend, q, k, v)))
 
     @property
     def fused(self) -> bool:

@@ -10,20 +10,28 @@
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from interp.model.config import TransformerConfig
+from interp.shapes import Tokens
 
 SeenMask = Bool[Tensor, "batch key_pos"]
 Mask = Bool[Tensor, "#batch 1 query_pos key_pos"]
 Turned = Float[Tensor, "batch pos head d_head"]
+Keys = Float[Tensor, "batch key_pos kv_head d_head"]
 Queries = Float[Tensor, "batch head query_pos d_head"]
 AttentionScores = Float[Tensor, "batch head query_pos key_pos"]
+
+
+Attend = Callable[[Turned, Keys, Keys, "Places"], Turned]
+"""Gives ``z`` of turned queries and keys, and of values, at their places."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,54 @@ class Places:
     def distances(self) -> Int[Tensor, "#batch query_pos key_pos"]:
         """How far before its query each key stands; negative for keys behind."""
         return self.query[:, :, None] - self.key[:, None, :]
+
+    def attended(self, attend: Attend, q: Turned, k: Keys, v: Keys) -> Turned:
+        """``z`` of the queries, keys and values at these places."""
+        return attend(q, k, v, self)
+
+
+@dataclass(frozen=True)
+class SharedPlaces(Places):
+    """Places of rows in which tokens after equal beginnings stand once, in one row of all; attention looks along each.
+
+    Only for causal attention, where a token's activations depend on nothing behind it.
+    """
+
+    rows: Places
+    # where each token of the rows stands in the one row
+    at: Int[Tensor, "batch pos"]
+    # of each token of the one row, its number among those of the rows
+    number: Int[Tensor, " token"]
+
+    @classmethod
+    def of(cls, tokens: Tokens) -> "SharedPlaces":
+        """Of rows without padding, on the CPU."""
+        n_rows, length = tokens.shape
+        at, numbers, n = np.empty((n_rows, length), dtype=np.int64), list[np.ndarray](), 0
+        same = np.zeros(n_rows, dtype=np.int64)  # equal for rows that are alike up to here
+        for pos, column in enumerate(tokens.numpy().T):
+            _, first, same = np.unique(same * (column.max() + 1) + column, return_index=True, return_inverse=True)
+            at[:, pos] = n + same
+            numbers.append(first * length + pos)
+            n += len(first)
+        number = torch.from_numpy(np.concatenate(numbers))
+        stand = (number % length)[None]
+        rows = places_of(torch.ones(n_rows, length, dtype=torch.bool), length, causal=True)
+        return cls(stand, stand, None, True, rows, torch.from_numpy(at), number)
+
+    def once(self, x: Shaped[Tensor, "batch pos ..."]) -> Shaped[Tensor, "1 token ..."]:
+        """The rows' activations in the one row."""
+        return x.flatten(0, 1).index_select(0, self.number)[None]
+
+    def by_row(self, x: Shaped[Tensor, "_ _ ..."]) -> Shaped[Tensor, "batch _ ..."]:
+        """The one row's activations row by row; what has rows already, such as a pattern, is left as it is."""
+        if x.shape[:2] != (1, len(self.number)):
+            return x
+        return x[0].index_select(0, self.at.flatten()).unflatten(0, self.at.shape)
+
+    def attended(self, attend: Attend, q: Turned, k: Keys, v: Keys) -> Turned:
+        """``z`` of the one row's tokens."""
+        return self.once(attend(self.by_row(q), self.by_row(k), self.by_row(v), self.rows))
 
 
 def looks_back_only(model: Any) -> bool:

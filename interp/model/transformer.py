@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.arguments import named_arguments
 from interp.errors import InputError, LoadError, shown
 from interp.model import hooks, layers
-from interp.model.attention import KeyValueCache
+from interp.model.attention import KeyValueCache, LayerCache
 from interp.model.block import Block, Blocks
 from interp.model.config import TransformerConfig
 from interp.model.generation import GenerationMixin
@@ -191,9 +191,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         longest = int(seen.sum(-1).max()) if seen.numel() else 0
         require_fit(tokens, longest, n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
         places = places_of(seen, tokens.shape[1], causal=self.config.causal)
-        x = self._embedded(tokens, places)
-        for layer, block in enumerate(blocks):
-            x = block(x, places, None if step is None else step.layers[layer])
+        x = self.run_blocks(blocks, tokens, places, None if step is None else step.layers)
         if stop_at_layer is not None:
             return x
         if last_only and return_type == "logits":
@@ -204,12 +202,17 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
             cache.commit(step)
         return out
 
-    def _embedded(self, tokens: Tokens, places: Places) -> Residual:
-        """What enters the first block."""
+    def run_blocks(
+        self, blocks: Sequence[Block], tokens: Tokens, places: Places, caches: Sequence[LayerCache] | None = None
+    ) -> Residual:
+        """What leaves the first `blocks` of tokens that stand at these places, with their `caches`."""
         x = self.hook_embed(self.embed(tokens))
         for embed, hook in self._added:
             x = x + hook(embed(places.query))
-        return self.ln_embed(x)
+        x = self.ln_embed(x)
+        for layer, block in enumerate(blocks):
+            x = block(x, places, None if caches is None else caches[layer])
+        return x
 
     def _answer(
         self, x: Residual, tokens: Tokens, mask: PaddingMask, return_type: str | None, loss_per_token: bool

@@ -1,6 +1,7 @@
 """Activations at given points of one run; and at the words of many texts, streamed: nothing held grows with them.
 
-1. Rows of equally many tokens are run at once: without padding, any model can run them.
+1. Rows of equally many tokens are run at once: without padding, any model can run them. What rows begin alike with is
+   run once.
 2. Each word's activation is pooled over its tokens: the first, the last, or their mean. This is done as the activation
    is computed, so a layer's activations are never held beside another's.
 3. Batches are not in the order of the texts; so each word bears its number in that order.
@@ -8,6 +9,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
@@ -19,7 +21,9 @@ from torch.nn import functional
 
 from interp.errors import InputError, suggest
 from interp.model.devices import ordinary_modes, place_of
+from interp.model.positions import SharedPlaces
 from interp.model.sites import Site
+from interp.model.text import require_fit
 from interp.model.transformer import HookedTransformer
 from interp.shapes import Tokens
 
@@ -31,12 +35,66 @@ def read(
 
     Raises InputError for a point that the model does not have, or does not run.
     """
-    names = sorted(set(hook_names))
+    names, options = sorted(set(hook_names)), without_logits(model)
     require_points(model, names)
     with torch.inference_mode():
-        _, cache = model.run_with_cache(tokens, names_filter=names, device=device, **without_logits(model))
-    require_run(names, cache)
-    return {name: cache[name] for name in names}
+        if (places := _shared_places(model, tokens)) is None:
+            _, found = model.run_with_cache(tokens, names_filter=names, device=device, **options)
+        else:
+            found = dict[str, Tensor]()
+            readers = {name: partial(_keep, found, name, device) for name in names}
+            _run_shared(model, tokens, places, readers, **options)
+    require_run(names, found)
+    return {name: found[name] for name in names}
+
+
+def _keep(found: dict[str, Tensor], name: str, device: torch.device | None, activation: Tensor) -> None:
+    found[name] = activation.to(device)
+
+
+Reader = Callable[[Tensor], None]
+SHARED = 0.9
+"""Of a batch's tokens, the share after different beginnings up to which it is run with equal beginnings once."""
+
+
+def listen(model: Any, tokens: Tokens, readers: Mapping[str, Reader], **options: Any) -> None:
+    """Run rows of tokens without padding, and give each reader the activations at its point as they are computed.
+
+    What rows begin alike with is run once, where the model is ours and causal, on the CPU (a GPU would have to be
+    waited for), and nobody else listens. `options` are of the forward pass.
+    """
+    if (places := _shared_places(model, tokens)) is None:
+        model.run_with_hooks(tokens, fwd_hooks=[(name, _hook(each)) for name, each in readers.items()], **options)
+    else:
+        _run_shared(model, tokens, places, readers, **options)
+
+
+def _run_shared(
+    model: HookedTransformer,
+    tokens: Tokens,
+    places: SharedPlaces,
+    readers: Mapping[str, Reader],
+    stop_at_layer: int | None = None,
+) -> None:
+    require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
+    with model.hooks([(name, _hook(each, places)) for name, each in readers.items()]):
+        model.run_blocks(list(model.blocks)[:stop_at_layer], places.once(tokens), places)
+
+
+def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., None]:
+    def give(activation: Tensor, *, hook: Any) -> None:
+        reader(activation if places is None else places.by_row(activation))
+
+    return give
+
+
+def _shared_places(model: Any, tokens: Tokens) -> SharedPlaces | None:
+    """Where the tokens stand if beginnings are run once; None if they are not."""
+    ours = isinstance(model, HookedTransformer) and model.config.causal and tokens.device.type == "cpu"
+    if not ours or len(tokens) < 2 or any(point.listened for point in model.hook_dict.values()):
+        return None
+    places = SharedPlaces.of(tokens)
+    return places if len(places.number) <= SHARED * tokens.numel() else None
 
 
 def without_logits(model: Any) -> dict[str, int]:
@@ -216,18 +274,15 @@ def _run(model: Any, tokens: Tokens, sites: Sequence[Site], pool: Callable[[Tens
     """The pooled activations of a batch."""
     values: dict[Site, Tensor] = {}
 
-    def reader(site: Site) -> Callable[..., None]:
-        def take(activation: Tensor, *, hook: Any) -> None:
-            values[site] = pool(activation)
+    def take(site: Site, activation: Tensor) -> None:
+        values[site] = pool(activation)
 
-        return take
-
-    hooks = [(site.hook_name, reader(site)) for site in sites]
+    readers = {site.hook_name: partial(take, site) for site in sites}
     # Nobody reads the logits, and they can cost as much as the blocks.
     needed = max((site.layer + 1 for site in sites if site.layer is not None), default=0)
     stop = {"stop_at_layer": needed} if isinstance(model, HookedTransformer) else {}
     with ordinary_modes(), torch.no_grad():  # a probe may be trained on what comes out
-        model.run_with_hooks(tokens, fwd_hooks=hooks, **stop)
+        listen(model, tokens, readers, **stop)
     return {site: values[site] for site in sites}
 
 
