@@ -42,7 +42,7 @@ from interp.interventions.metrics import (
 )
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.transformer import HookedTransformer
-from interp.residual.collecting import require_points, require_run
+from interp.residual.collecting import listen, require_points, require_run
 from interp.shapes import Residual, Tokens
 
 EMBEDDED = "blocks.0.hook_resid_pre"
@@ -66,8 +66,9 @@ class _Run:
         positions, longer = self._answers.positions, tokens.shape[1] - self._batch.length
         at = slice(positions.start + longer, positions.stop + longer)
         if type(self._model) is HookedTransformer:  # a subclass may make its logits otherwise
-            last = self._model.config.n_layers
-            stream = self._model.run_with_hooks(tokens, fwd_hooks=hooks or [], stop_at_layer=last)
+            stop: Any = {"stop_at_layer": self._model.config.n_layers}
+            run = self._model.run_with_hooks
+            stream = run(tokens, fwd_hooks=hooks, **stop) if hooks else listen(self._model, tokens, {}, **stop)
             logits = self._model.unembed(self._model.ln_final(stream[:, at]))
         else:
             logits = self._model.run_with_hooks(tokens, fwd_hooks=hooks or [])[:, at]

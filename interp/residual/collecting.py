@@ -25,7 +25,7 @@ from interp.model.positions import SharedPlaces
 from interp.model.sites import Site
 from interp.model.text import require_fit
 from interp.model.transformer import HookedTransformer
-from interp.shapes import Tokens
+from interp.shapes import Residual, Tokens
 
 
 def read(
@@ -57,16 +57,16 @@ SHARED = 0.9
 """Of a batch's tokens, the share after different beginnings up to which it is run with equal beginnings once."""
 
 
-def listen(model: Any, tokens: Tokens, readers: Mapping[str, Reader], **options: Any) -> None:
+def listen(model: Any, tokens: Tokens, readers: Mapping[str, Reader], **options: Any) -> Any:
     """Run rows of tokens without padding, and give each reader the activations at its point as they are computed.
 
     What rows begin alike with is run once, where the model is ours and causal, on the CPU (a GPU would have to be
-    waited for), and nobody else listens. `options` are of the forward pass.
+    waited for), and nobody else listens. `options` are of the forward pass; of our models one has to stop it before
+    the logits. Returns what leaves it.
     """
-    if (places := _shared_places(model, tokens)) is None:
-        model.run_with_hooks(tokens, fwd_hooks=[(name, _hook(each)) for name, each in readers.items()], **options)
-    else:
-        _run_shared(model, tokens, places, readers, **options)
+    if (places := _shared_places(model, tokens)) is not None:
+        return _run_shared(model, tokens, places, readers, **options)
+    return model.run_with_hooks(tokens, fwd_hooks=[(name, _hook(each)) for name, each in readers.items()], **options)
 
 
 def _run_shared(
@@ -74,11 +74,11 @@ def _run_shared(
     tokens: Tokens,
     places: SharedPlaces,
     readers: Mapping[str, Reader],
-    stop_at_layer: int | None = None,
-) -> None:
+    stop_at_layer: int,
+) -> Residual:
     require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
     with model.hooks([(name, _hook(each, places)) for name, each in readers.items()]):
-        model.run_blocks(list(model.blocks)[:stop_at_layer], places.once(tokens), places)
+        return places.by_row(model.run_blocks(list(model.blocks)[:stop_at_layer], places.once(tokens), places))
 
 
 def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., None]:
