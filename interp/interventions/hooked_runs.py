@@ -66,9 +66,11 @@ class _Run:
         positions, longer = self._answers.positions, tokens.shape[1] - self._batch.length
         at = slice(positions.start + longer, positions.stop + longer)
         if type(self._model) is HookedTransformer:  # a subclass may make its logits otherwise
-            stop: Any = {"stop_at_layer": self._model.config.n_layers}
-            run = self._model.run_with_hooks
-            stream = run(tokens, fwd_hooks=hooks, **stop) if hooks else listen(self._model, tokens, {}, **stop)
+            if hooks:
+                last = self._model.config.n_layers
+                stream = self._model.run_with_hooks(tokens, fwd_hooks=hooks, stop_at_layer=last)
+            else:
+                stream = listen(self._model, tokens, {})
             logits = self._model.unembed(self._model.ln_final(stream[:, at]))
         else:
             logits = self._model.run_with_hooks(tokens, fwd_hooks=hooks or [])[:, at]

@@ -20,7 +20,7 @@ from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches
 from interp.methods.attention_baselines import is_testable, query_of
 from interp.model.sites import Site
-from interp.residual.collecting import listen, without_logits
+from interp.residual.collecting import listen
 from interp.shapes import Pattern, Tokens
 from interp.tasks.task import EncodedExample, Task
 
@@ -40,7 +40,7 @@ def run_patterns(
 
     readers = {Site("pattern", layer).hook_name: partial(give, layer) for layer in chosen}
     with torch.inference_mode():
-        listen(model, tokens, readers, **without_logits(model))
+        listen(model, tokens, readers)
 
 
 def checked(pattern: Pattern) -> Pattern:

@@ -43,7 +43,7 @@ from interp.tasks.task import Task
 
 STAYING, FOUND = 0.25, 0.08
 """Shares of the heads: as above."""
-GRADIENT = 4
+GRADIENT = 5
 """Plain passes that a forward and a backward pass with all activations, and half a run of donors, take."""
 WORDS = 5
 """Kinds of positions at which a card patches."""

@@ -25,7 +25,7 @@ from interp.model.positions import SharedPlaces
 from interp.model.sites import Site
 from interp.model.text import require_fit
 from interp.model.transformer import HookedTransformer
-from interp.shapes import Residual, Tokens
+from interp.shapes import Tokens
 
 
 def read(
@@ -35,15 +35,14 @@ def read(
 
     Raises InputError for a point that the model does not have, or does not run.
     """
-    names, options = sorted(set(hook_names)), without_logits(model)
+    names = sorted(set(hook_names))
     require_points(model, names)
     with torch.inference_mode():
-        if (places := _shared_places(model, tokens)) is None:
-            _, found = model.run_with_cache(tokens, names_filter=names, device=device, **options)
-        else:
+        if isinstance(model, HookedTransformer):
             found = dict[str, Tensor]()
-            readers = {name: partial(_keep, found, name, device) for name in names}
-            _run_shared(model, tokens, places, readers, **options)
+            listen(model, tokens, {name: partial(_keep, found, name, device) for name in names})
+        else:
+            _, found = model.run_with_cache(tokens, names_filter=names, device=device)
     require_run(names, found)
     return {name: found[name] for name in names}
 
@@ -57,28 +56,21 @@ SHARED = 0.9
 """Of a batch's tokens, the share after different beginnings up to which it is run with equal beginnings once."""
 
 
-def listen(model: Any, tokens: Tokens, readers: Mapping[str, Reader], **options: Any) -> Any:
+def listen(model: Any, tokens: Tokens, readers: Mapping[str, Reader], blocks: int | None = None) -> Any:
     """Run rows of tokens without padding, and give each reader the activations at its point as they are computed.
 
     What rows begin alike with is run once, where the model is ours and causal, on the CPU (a GPU would have to be
-    waited for), and nobody else listens. `options` are of the forward pass; of our models one has to stop it before
-    the logits. Returns what leaves it.
+    waited for), and nobody else listens. Of a model of ours only the first `blocks` are run (all of them, if None), and
+    what leaves them is returned: the logits of a whole batch can be larger than all activations together.
     """
-    if (places := _shared_places(model, tokens)) is not None:
-        return _run_shared(model, tokens, places, readers, **options)
-    return model.run_with_hooks(tokens, fwd_hooks=[(name, _hook(each)) for name, each in readers.items()], **options)
-
-
-def _run_shared(
-    model: HookedTransformer,
-    tokens: Tokens,
-    places: SharedPlaces,
-    readers: Mapping[str, Reader],
-    stop_at_layer: int,
-) -> Residual:
+    places = _shared_places(model, tokens)
+    hooks = [(name, _hook(reader, places)) for name, reader in readers.items()]
+    if places is None:
+        stop = {name: n if blocks is None else blocks for name, n in without_logits(model).items()}
+        return model.run_with_hooks(tokens, fwd_hooks=hooks, **stop)
     require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
-    with model.hooks([(name, _hook(each, places)) for name, each in readers.items()]):
-        return places.by_row(model.run_blocks(list(model.blocks)[:stop_at_layer], places.once(tokens), places))
+    with model.hooks(hooks):
+        return places.by_row(model.run_blocks(list(model.blocks)[:blocks], places.once(tokens), places))
 
 
 def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., None]:
@@ -90,7 +82,8 @@ def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., N
 
 def _shared_places(model: Any, tokens: Tokens) -> SharedPlaces | None:
     """Where the tokens stand if beginnings are run once; None if they are not."""
-    ours = isinstance(model, HookedTransformer) and model.config.causal and tokens.device.type == "cpu"
+    # A subclass may run otherwise.
+    ours = type(model) is HookedTransformer and model.config.causal and tokens.device.type == "cpu"
     if not ours or len(tokens) < 2 or any(point.listened for point in model.hook_dict.values()):
         return None
     places = SharedPlaces.of(tokens)
@@ -280,9 +273,8 @@ def _run(model: Any, tokens: Tokens, sites: Sequence[Site], pool: Callable[[Tens
     readers = {site.hook_name: partial(take, site) for site in sites}
     # Nobody reads the logits, and they can cost as much as the blocks.
     needed = max((site.layer + 1 for site in sites if site.layer is not None), default=0)
-    stop = {"stop_at_layer": needed} if isinstance(model, HookedTransformer) else {}
     with ordinary_modes(), torch.no_grad():  # a probe may be trained on what comes out
-        listen(model, tokens, readers, **stop)
+        listen(model, tokens, readers, needed)
     return {site: values[site] for site in sites}
 
 

@@ -20,6 +20,7 @@ from interp.methods.plan import GB, HARDWARE, Hardware, hardware_called, head_sw
 from interp.model import layers
 from interp.model.presets import PRESETS, cache_bytes, forward_flops, parameter_count, preset, weight_bytes
 from interp.model.transformer import HookedTransformer
+from interp.residual import collecting
 
 FEW = {
     name: fields
@@ -62,6 +63,7 @@ def test_a_head_sweep_has_as_many_operations(fields, monkeypatch):
     # A replacement that no two rows share the effect of, so that no beginning is computed once for several.
     cells = [(change("z", layer, Zero(), heads=(head,)),) for layer, head in heads]
     monkeypatch.setattr(Classifier, "_owners", lambda *_: None)
+    monkeypatch.setattr(collecting, "SHARED", 0)
     engine = Engine(model, "logit_difference", cells, Sizes(model, "logit_difference", [c for (c,) in cells], None))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         for batch in batches(model, task_rows("logit_difference", task.units)):

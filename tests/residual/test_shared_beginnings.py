@@ -73,7 +73,7 @@ def test_who_listens_as_well_sees_all_rows(counted):
 def test_patterns_are_given_layer_by_layer_and_nothing_behind_is_run(counted):
     model, found, tokens = random_model(), {}, rows()
     seen = counted(model)
-    listen(model, tokens, {"blocks.0.attn.hook_pattern": lambda pattern: found.update(alone=pattern)}, stop_at_layer=1)
+    listen(model, tokens, {"blocks.0.attn.hook_pattern": lambda pattern: found.update(alone=pattern)}, blocks=1)
     assert seen == []
     run_patterns(model, tokens, lambda layer, pattern: found.update({layer: pattern}))
     assert seen == [N_TOKENS]
