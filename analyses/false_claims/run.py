@@ -78,7 +78,8 @@ def kept(name: str, task: str, n: int, seed: int, folder: Path) -> pd.DataFrame:
     """A draw of a task, measured once."""
     file = folder / f"{name}-{task}-{n}-{seed}.parquet"
     if not file.exists():
-        measured(interp.load_model(name), task, seed, n).to_parquet(file)
+        measured(interp.load_model(name), task, seed, n).to_parquet(file.with_suffix(".part"))
+        file.with_suffix(".part").replace(file)
     return pd.read_parquet(file)
 
 
@@ -165,53 +166,32 @@ def falsely_said(claims: Sequence[Claims], truth: float) -> tuple[bool, bool]:
     )
 
 
-Pools = Mapping[tuple[str, str, str], Pool]
 LOOKS = (30, 60, 120, 200)
 """Clusters of each look, as of a report on 200."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A family of cells whose truth is known.
+def false_claims(
+    name: str, kind: str, own: Sequence[Pool], clusters: int, truth: float, runs: int
+) -> dict[str, object]:
+    """In how many reports some head gets a claim that is false; five times as many where it is more than .08."""
+    n_cells = sum(len(each.centred.cells) for each in own)
+    generator = np.random.default_rng([n_cells, clusters, kind == "excess", int(10 * truth)])
+    said: list[tuple[bool, bool]] = []
+    for n in (runs, 5 * runs):
+        while len(said) < n:
+            said.append(falsely_said(tested(own, clusters, truth, generator), truth))
+        if np.mean(said, axis=0).max() <= 0.08:
+            break
+    setting = {"model": name, "kind": kind, "cells": n_cells, "clusters": clusters, "truth": truth}
+    return setting | {"reports": len(said)} | rates(said, truth)
 
-    Attributes:
-        name: The model's.
-        tasks: Whose cells make the family.
-        kind: Of evidence.
-        clusters: Of each task.
-        truth: In minima.
-    """
 
-    name: str
-    tasks: Sequence[str]
-    kind: str
-    clusters: int
-    truth: float
-
-    def falsely(self, pools: Pools, runs: int) -> dict[str, object]:
-        """In how many reports some head gets a claim that is false; five times as many where it is more than .08."""
-        own = self._own(pools)
-        n_cells = sum(len(each.centred.cells) for each in own)
-        generator = np.random.default_rng([n_cells, self.clusters, self.kind == "excess", int(10 * self.truth)])
-        said: list[tuple[bool, bool]] = []
-        for n in (runs, 5 * runs):
-            while len(said) < n:
-                said.append(falsely_said(tested(own, self.clusters, self.truth, generator), self.truth))
-            if np.mean(said, axis=0).max() <= 0.08:
-                break
-        setting = {"model": self.name, "kind": self.kind, "cells": n_cells, "clusters": self.clusters}
-        return setting | {"truth": self.truth, "reports": len(said)} | rates(said, self.truth)
-
-    def falsely_in_looks(self, pools: Pools, runs: int) -> dict[str, object]:
-        """As ``falsely``, of reports in looks, and what these measure."""
-        own = self._own(pools)
-        generator = np.random.default_rng([len(own), len(LOOKS), int(10 * self.truth)])
-        found = np.array([falsely_in_looks(own, self.truth, generator) for _ in range(runs)])
-        setting = {"model": self.name, "cells": sum(len(each.centred.cells) for each in own), "truth": self.truth}
-        return setting | {"reports": runs, "measured": found[:, 2].mean()} | rates(found[:, :2], self.truth)
-
-    def _own(self, pools: Pools) -> list[Pool]:
-        return [pools[self.name, task, self.kind] for task in self.tasks]
+def false_claims_in_looks(name: str, own: Sequence[Pool], truth: float, runs: int) -> dict[str, object]:
+    """In how many reports in looks some head gets a claim on its effect that is false, and what these measure."""
+    generator = np.random.default_rng([len(own), len(LOOKS), int(10 * truth)])
+    found = np.array([falsely_in_looks(own, truth, generator) for _ in range(runs)])
+    setting = {"model": name, "cells": sum(len(each.centred.cells) for each in own), "truth": truth}
+    return setting | {"reports": runs, "measured": found[:, 2].mean()} | rates(found[:, :2], truth)
 
 
 def rates(said: ArrayLike, truth: float) -> dict[str, float]:
@@ -247,13 +227,12 @@ def _only(measured: Measured, predicted: np.ndarray, there: np.ndarray) -> Measu
     )
 
 
-def power(name: str, kinds: Sequence[str], pools: Pools, runs: int, n: int = 100) -> dict[str, object]:
+def power(name: str, pools: Mapping[str, Sequence[Pool]], runs: int, n: int = 100) -> dict[str, object]:
     """How often a head with twice the minimum is shown, under both replacements, by the spread of its clusters."""
     shown, spreads, needed = [], [], []
-    for kind in kinds:
-        own = [pools[name, task, kind] for task in FAMILIES[name][-1]]
+    for own in pools.values():
         generator = np.random.default_rng(n)  # the same clusters under both replacements
-        reports = [tested(own, n, 2.0, generator) for _ in range(min(runs, 200))]
+        reports = [tested(own, n, 2.0, generator) for _ in range(runs)]
         shown.append([np.concatenate([each.p_adjusted <= ALPHA for each in one]) for one in reports])
         error = [np.concatenate([each.standard_error / each.minimum for each in one]) for one in reports]
         critical = np.median([one[0].critical[0] for one in reports])
@@ -262,7 +241,7 @@ def power(name: str, kinds: Sequence[str], pools: Pools, runs: int, n: int = 100
     both, spread, clusters = np.all(shown, axis=0).mean(axis=0), np.max(spreads, axis=0), np.max(needed, axis=0)
     narrow = spread <= 1.5
     return {
-        **{"model": name, "kind": " and ".join(kinds), "cells": len(both), "median power": np.median(both)},
+        **{"model": name, "kind": " and ".join(pools), "cells": len(both), "median power": np.median(both)},
         **{"narrow": narrow.sum(), "their least power": both[narrow].min(initial=1.0), "wide": (~narrow).sum()},
         **{f"{of} they need": np.quantile(clusters[~narrow], at) for of, at in (("half of", 0.5), ("all", 1.0))},
     }
@@ -349,22 +328,34 @@ def counted(pool: ProcessPoolExecutor, options: argparse.Namespace) -> dict[str,
         return list(pool.map(partial(function, **how), *zip(*settings, strict=True)))
 
     pools: dict[tuple[str, str, str], Pool] = {}
-    for name, families in FAMILIES.items():
-        for task in families[-1]:
-            draws = spread(kept, [(name, task, 200, seed) for seed in range(options.draws)], folder=folder)
-            frame = pd.concat(draws, ignore_index=True)
-            pools |= {(name, task, kind): Pool.of(frame, kind) for kind in KINDS}
-    spread(kept, [("default", *of, 1000 + seed) for of in COVERED for seed in range(fresh)], folder=folder)
-    of_pools: dict[str, object] = {"pools": pools, "runs": runs}
+    of_models = [(name, task, 200) for name, families in FAMILIES.items() for task in families[-1]]
+    drawn = [(*each, seed) for each in of_models for seed in range(options.draws)]
+    drawn += [("default", *of, 1000 + seed) for of in COVERED for seed in range(fresh)]
+    for _ in pool.map(partial(kept, folder=folder), *zip(*drawn, strict=True)):
+        pass  # it is kept, and read again where it is needed
+    for each in of_models:
+        frame = pd.concat([kept(*each, seed, folder) for seed in range(options.draws)], ignore_index=True)
+        pools |= {(*each[:2], kind): Pool.of(frame, kind) for kind in KINDS}
+
+    def of(name: str, tasks: Sequence[str], kind: str) -> list[Pool]:
+        return [pools[name, task, kind] for task in tasks]
+
     of_draws: dict[str, object] = {"folder": folder, "draws": fresh}
     cells = [(name, tasks) for name, families in FAMILIES.items() for tasks in families]
-    at_once = [(Setting(*of, *how),) for of, *how in product(cells, ("effect", "excess"), CLUSTERS, TRUTHS)]
-    in_looks = [(Setting(*of, "effect", LOOKS[-1], truth),) for of, truth in product(cells, TRUTHS)]
+    at_once = [
+        (name, kind, of(name, tasks, kind), n, truth)
+        for (name, tasks), kind, n, truth in product(cells, ("effect", "excess"), CLUSTERS, TRUTHS)
+    ]
+    in_looks = [(name, of(name, tasks, "effect"), truth) for (name, tasks), truth in product(cells, TRUTHS)]
+    shown = [
+        (name, {kind: of(name, families[-1], kind) for kind in kinds})
+        for (name, families), kinds in product(FAMILIES.items(), (("effect", "mean_effect"), ("excess",)))
+    ]
     apart = (COVERED[:-1], COVERED[-1:])  # one task has more units, by itself
     found = {
-        "false claims": spread(Setting.falsely, at_once, **of_pools),
-        "false claims in looks": spread(Setting.falsely_in_looks, in_looks, **of_pools),
-        "power": spread(power, product(FAMILIES, (("effect", "mean_effect"), ("excess",))), **of_pools),
+        "false claims": spread(false_claims, at_once, runs=runs),
+        "false claims in looks": spread(false_claims_in_looks, in_looks, runs=runs),
+        "power": spread(power, shown, runs=min(runs, 200)),
         "false claims on fresh draws": spread(on_fresh_draws, product(KINDS, apart, TRUTHS), **of_draws),
         "coverage": spread(coverage, [(*of, kind) for of in COVERED for kind in KINDS], **of_draws),
     }

@@ -179,15 +179,18 @@ class Intervention:
 
 
 def changed_positions(
-    interventions: Sequence[Intervention], row: Row, draw: int, *, causal: bool = True
+    interventions: Sequence[Intervention], row: Row, *, causal: bool = True
 ) -> tuple[tuple[int, ...], ...]:
     """For each of a cell's interventions, the positions of `row` where it can change anything.
 
-    Where all put in what another text gives, that is where one of these has read other tokens: from the first one on
-    or, where attention is not `causal`, anywhere if there is one. Behind, each changes what another has changed.
+    Where all patch in the source's activations, that is where the source has read other tokens: from the first one on
+    or, where attention is not `causal`, anywhere if there is one. After anything else, a patch changes what the other
+    intervention has changed.
     """
-    start = min(each.replacement.first_change(row, draw % each.replacement.draws) for each in interventions)
-    start = 0 if start < len(row.tokens) and not causal else start
+    start = 0
+    if all(each.replacement.from_source for each in interventions):
+        start = row.first_difference
+        start = 0 if start < len(row.tokens) and not causal else start
     return tuple(tuple(position for position in each.at(row) if position >= start) for each in interventions)
 
 
@@ -254,7 +257,7 @@ class Statuses:
         present = self._by_example(("present", *places), lambda row: any(each.at(row) for each in interventions))
         moved = change_norm > 0
         if all(each.replacement.from_source for each in interventions):  # where that run has read other tokens
-            differs = lambda row: any(changed_positions(interventions, row, 0, causal=self._causal))  # noqa: E731
+            differs = lambda row: any(changed_positions(interventions, row, causal=self._causal))  # noqa: E731
             moved &= self._by_example(("moves", *places), differs)
         reached = np.any([self._reached(each) for each in interventions], axis=0)
         made = [each.replacement for each in interventions]

@@ -243,8 +243,7 @@ def make_replacement(
     units = [number for number, unit in enumerate(task.units) for _ in unit.examples]
     donors = draw_donors(rows, references, draws, seed, ways, units)
     activations = Later(partial(_of_donors, model, references, sites, memory_budget, donors), model, memory_budget)
-    tokens = {number: references[number].tokens for drawn in donors.values() for number in drawn}
-    return Resample(activations, donors, tokens, draws, hash_of(references))
+    return Resample(activations, donors, draws, hash_of(references))
 
 
 @documented

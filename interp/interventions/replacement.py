@@ -86,10 +86,6 @@ class Replacement:
         """Equal for rows that get equal values where they have read equal tokens; None where nothing is known."""
         return None
 
-    def first_change(self, row: Row, draw: int) -> int:
-        """The first position at which it can change anything of a causal model's run of the row; its length if none."""
-        return row.first_difference if self.from_source else 0
-
 
 class Later(Mapping[Any, Float[Tensor, "..."]]):
     """Activations of `model` that are computed when the first of them is asked for, so that a kept result needs none.
@@ -186,14 +182,12 @@ class Resample(Replacement):
         activations: By reference row and site, without the batch's axis.
         donors: By example and length, one reference row per draw. The examples of a unit, and the right and the wrong
             sentence of an example, get the same donor where they are equally long.
-        tokens: By reference row, what it reads.
         draws: How many resamples.
         reference_hash: Of the reference sets.
     """
 
     activations: Mapping[tuple[int, Site], Float[Tensor, "..."]] = field(repr=False)
     donors: Mapping[tuple[int, int], Sequence[int]] = field(repr=False)
-    tokens: Mapping[int, Sequence[int]] = field(repr=False)
     draws: int = field()  # without the default of one
     reference_hash: str
     name: ClassVar[str] = "resample"
@@ -209,11 +203,6 @@ class Resample(Replacement):
     def group(self, row: Row, draw: int) -> int:
         """Rows are alike that have one donor: the reference row that stands in for them."""
         return self.donors[row.example, len(row.tokens)][draw]
-
-    def first_change(self, row: Row, draw: int) -> int:
-        """Where the donor has read another token than the row."""
-        pairs = zip(row.tokens, self.tokens[self.group(row, draw)], strict=True)
-        return next((at for at, (own, other) in enumerate(pairs) if own != other), len(row.tokens))
 
 
 @dataclass(frozen=True)

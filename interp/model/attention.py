@@ -20,11 +20,10 @@ from interp.errors import InputError
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
 from interp.model.layers import Rows, add_bias, linear, make_qk_norm, soft_cap
-from interp.model.positions import AttentionScores, Places, Queries, SeenMask, make_offsets, make_rotary
+from interp.model.positions import AttentionScores, KeyVectors, Places, Queries, SeenMask, make_offsets, make_rotary
 from interp.shapes import HeadVectors, PaddingMask, Residual
 
 Keys = Float[Tensor, "batch head key_pos d_head"]
-KeyVectors = Float[Tensor, "batch key_pos kv_head d_head"]
 HeadInput = Float[Tensor, "batch pos d_model"] | Float[Tensor, "batch pos head d_model"]
 KeyInput = Float[Tensor, "batch read_pos d_model"] | Float[Tensor, "batch read_pos kv_head d_model"]
 

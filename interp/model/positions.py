@@ -25,12 +25,12 @@ from interp.shapes import Tokens
 SeenMask = Bool[Tensor, "batch key_pos"]
 Mask = Bool[Tensor, "#batch 1 query_pos key_pos"]
 Turned = Float[Tensor, "batch pos head d_head"]
-Keys = Float[Tensor, "batch key_pos kv_head d_head"]
+KeyVectors = Float[Tensor, "batch key_pos kv_head d_head"]
 Queries = Float[Tensor, "batch head query_pos d_head"]
 AttentionScores = Float[Tensor, "batch head query_pos key_pos"]
 
 
-Attend = Callable[[Turned, Keys, Keys, "Places"], Turned]
+Attend = Callable[[Turned, KeyVectors, KeyVectors, "Places"], Turned]
 """Gives ``z`` of turned queries and keys, and of values, at their places."""
 
 
@@ -63,7 +63,7 @@ class Places:
         """How far before its query each key stands; negative for keys behind."""
         return self.query[:, :, None] - self.key[:, None, :]
 
-    def attended(self, attend: Attend, q: Turned, k: Keys, v: Keys) -> Turned:
+    def attended(self, attend: Attend, q: Turned, k: KeyVectors, v: KeyVectors) -> Turned:
         """``z`` of the queries, keys and values at these places."""
         return attend(q, k, v, self)
 
@@ -94,7 +94,7 @@ class SharedPlaces(Places):
             n += len(first)
         number = torch.from_numpy(np.concatenate(numbers))
         stand = (number % length)[None]
-        rows = places_of(torch.ones(n_rows, length, dtype=torch.bool), length, causal=True)
+        rows = places_of(torch.ones_like(tokens, dtype=torch.bool), length, causal=True)
         return cls(stand, stand, None, True, rows, torch.from_numpy(at), number)
 
     def once(self, x: Shaped[Tensor, "batch pos ..."]) -> Shaped[Tensor, "1 token ..."]:
@@ -107,7 +107,7 @@ class SharedPlaces(Places):
             return x
         return x[0].index_select(0, self.at.flatten()).unflatten(0, self.at.shape)
 
-    def attended(self, attend: Attend, q: Turned, k: Keys, v: Keys) -> Turned:
+    def attended(self, attend: Attend, q: Turned, k: KeyVectors, v: KeyVectors) -> Turned:
         """``z`` of the one row's tokens."""
         return self.once(attend(self.by_row(q), self.by_row(k), self.by_row(v), self.rows))
 

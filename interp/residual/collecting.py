@@ -20,7 +20,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from interp.errors import InputError, suggest
+from interp.model.attention import Attention
 from interp.model.devices import ordinary_modes, place_of
+from interp.model.hooks import is_hooked, turn_of
 from interp.model.positions import SharedPlaces
 from interp.model.sites import Site
 from interp.model.text import require_fit
@@ -60,17 +62,20 @@ def listen(model: Any, tokens: Tokens, readers: Mapping[str, Reader], blocks: in
     """Run rows of tokens without padding, and give each reader the activations at its point as they are computed.
 
     What rows begin alike with is run once, where the model is ours and causal, on the CPU (a GPU would have to be
-    waited for), and nobody else listens. Of a model of ours only the first `blocks` are run (all of them, if None), and
-    what leaves them is returned: the logits of a whole batch can be larger than all activations together.
+    waited for), and nothing else is hooked to it. Of a model of ours only the first `blocks` are run (all of them, if
+    None), and what leaves them is returned: the logits of a whole batch can be larger than all activations together.
     """
-    places = _shared_places(model, tokens)
-    hooks = [(name, _hook(reader, places)) for name, reader in readers.items()]
-    if places is None:
-        stop = {name: n if blocks is None else blocks for name, n in without_logits(model).items()}
-        return model.run_with_hooks(tokens, fwd_hooks=hooks, **stop)
-    require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
-    with model.hooks(hooks):
-        return places.by_row(model.run_blocks(list(model.blocks)[:blocks], places.once(tokens), places))
+    if not isinstance(model, HookedTransformer):
+        return model.run_with_hooks(tokens, fwd_hooks=[(name, _hook(each)) for name, each in readers.items()])
+    last = model.config.n_layers if blocks is None else blocks
+    tokens, _ = model.as_tokens(tokens)
+    with turn_of(model):  # another thread's hooks are not to decide what is run once
+        places = _shared_places(model, tokens)
+        hooks = [(name, _hook(each, places)) for name, each in readers.items()]
+        if places is None:
+            return model.run_with_hooks(tokens, fwd_hooks=hooks, stop_at_layer=last)
+        with model.hooks(hooks):
+            return places.by_row(model.run_blocks(list(model.blocks)[:last], places.once(tokens), places))
 
 
 def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., None]:
@@ -80,12 +85,12 @@ def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., N
     return give
 
 
-def _shared_places(model: Any, tokens: Tokens) -> SharedPlaces | None:
+def _shared_places(model: HookedTransformer, tokens: Tokens) -> SharedPlaces | None:
     """Where the tokens stand if beginnings are run once; None if they are not."""
-    # A subclass may run otherwise.
-    ours = type(model) is HookedTransformer and model.config.causal and tokens.device.type == "cpu"
-    if not ours or len(tokens) < 2 or any(point.listened for point in model.hook_dict.values()):
+    as_built = type(model) is HookedTransformer and all(type(block.attn) is Attention for block in model.blocks)
+    if not as_built or not model.config.causal or tokens.device.type != "cpu" or len(tokens) < 2 or is_hooked(model):
         return None
+    require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
     places = SharedPlaces.of(tokens)
     return places if len(places.number) <= SHARED * tokens.numel() else None
 

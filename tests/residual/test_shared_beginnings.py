@@ -1,5 +1,7 @@
 """What rows begin alike with is run once; and at every point the rows hold what each does when it is run by itself."""
 
+from threading import Event, Thread
+
 import pytest
 import torch
 from tiny_models import random_model, relative_error
@@ -7,6 +9,7 @@ from variants import every_value
 
 from interp.errors import InputError
 from interp.methods.attention_maps import run_patterns
+from interp.model.block import Block
 from interp.residual.collecting import listen, read
 
 N_TOKENS = 4 + 3 + 4 + 4
@@ -24,13 +27,18 @@ def rows(length=4):
 
 
 @pytest.fixture
-def counted(request):
+def counted(monkeypatch):
     """A function of a model that tells how many tokens each run of its last block was given."""
 
     def of(model):
-        seen = []
-        handle = model.blocks[-1].register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[:2].numel()))
-        request.addfinalizer(handle.remove)
+        seen, forward = [], Block.forward
+
+        def counting(block, x, *rest):
+            if block is model.blocks[-1]:
+                seen.append(x.shape[:2].numel())
+            return forward(block, x, *rest)
+
+        monkeypatch.setattr(Block, "forward", counting)
         return seen
 
     return of
@@ -83,7 +91,35 @@ def test_patterns_are_given_layer_by_layer_and_nothing_behind_is_run(counted):
     assert torch.equal(found["alone"], found[0])
 
 
-@pytest.mark.parametrize(("tokens", "message"), [(rows(20), "20 tokens"), (rows() + 30, "token ids")])
+def test_what_is_hooked_to_a_module_sees_all_rows():
+    model, name = random_model(), "blocks.1.hook_resid_post"
+    model.blocks[0].register_forward_hook(lambda _, given, out: torch.cat([out[:, :-1], 2 * out[:, -1:]], dim=1))
+    _, cache = model.run_with_cache(rows())
+    assert relative_error(read(model, rows(), [name])[name], cache[name]) < 1e-12
+
+
+def test_another_thread_s_hooks_do_not_decide(counted):
+    model, name = random_model(), "blocks.1.hook_resid_post"
+    seen, begun, found = counted(model), Event(), []
+
+    def reading():
+        begun.set()
+        found.append(read(model, rows(), [name]))
+
+    with model.hooks([(name, lambda x, hook: None)]):
+        thread = Thread(target=reading)
+        thread.start()
+        begun.wait()
+        thread.join(0.2)
+        assert thread.is_alive()
+    thread.join()
+    assert seen == [N_TOKENS]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [(rows(20), "20 tokens"), (rows() + 30, "token ids"), (rows()[:, :0], "no tokens")],
+)
 def test_what_a_model_cannot_take_is_refused(tokens, message):
     with pytest.raises(InputError, match=message):
-        read(random_model(), tokens, ["blocks.1.hook_resid_post"])
+        listen(random_model(), tokens, {})

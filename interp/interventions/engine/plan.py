@@ -88,7 +88,7 @@ class Classifier:
 
     def _classify(self, interventions: Interventions, draw: int) -> RowClasses:
         rows = self._batch.rows
-        changes = [changed_positions(interventions, row, draw, causal=self._causal) for row in rows]
+        changes = [changed_positions(interventions, row, causal=self._causal) for row in rows]
         changed = [number for number, positions in enumerate(changes) if any(positions)]
         owner = self._owners(interventions, draw, changed, changes) if self._causal else None
         found: dict[Hashable, list[int]] = {}
@@ -99,15 +99,11 @@ class Classifier:
         return RowClasses(classes, owner, self._causal)
 
     def _owners(
-        self,
-        interventions: Interventions,
-        draw: int,
-        changed: Sequence[int],
-        changes: Sequence[tuple[tuple[int, ...], ...]],
+        self, interventions: Interventions, draw: int, changed: Sequence[int], changes: Sequence[Hashable]
     ) -> Int[np.ndarray, "batch pos"] | None:
         """Who computes what: of rows that begin alike, the first in alphabetical order."""
         owner = np.repeat(np.arange(len(self._batch.rows))[:, None], self._batch.length, axis=1)
-        groups: dict[tuple[Hashable, Any], list[int]] = {}
+        groups: dict[Hashable, list[int]] = {}
         for number in changed:
             row = self._batch.rows[number]
             alike = tuple(each.replacement.group(row, draw % each.replacement.draws) for each in interventions)
@@ -115,16 +111,14 @@ class Classifier:
                 groups.setdefault((alike, changes[number]), []).append(number)
         from_source = any(each.replacement.from_source for each in interventions)
         shared = False
-        for (_, positions), group in groups.items():
-            first = min(min(each) for each in positions if each)
+        for group in groups.values():
             ordered = sorted((_text(self._batch.rows[each], from_source), each) for each in group)
             for (text, before), (other, number) in pairwise(ordered):
                 # All but the last token, which stays a row's own.
                 pairs = enumerate(zip(text[:-1], other[:-1], strict=True))
                 begin = next((at for at, (a, b) in pairs if a != b), len(text) - 1)
-                if begin > first:
-                    owner[number, :begin] = owner[before, :begin]
-                    shared = True
+                owner[number, :begin] = owner[before, :begin]
+                shared |= begin > 0
         return owner if shared else None
 
 

@@ -12,10 +12,8 @@ from tiny_models import random_model
 from variants import VARIANTS, each_variant, every_value, sites_of
 
 from interp.errors import InputError
-from interp.interventions.engine.plan import Classifier
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Zero
-from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
 from interp.methods.ablation import ablate
 from interp.methods.patching import patch
@@ -185,28 +183,6 @@ def test_rows_that_begin_alike_with_draws_and_folds(metric):
         for positions in (None, (1,), (4, 5))
     ]
     assert_equal(differences(model, task, cells, metric=metric, direction="denoise"))
-
-
-@pytest.mark.parametrize("draw", range(2))
-def test_a_resample_changes_nothing_before_its_donor_reads_another_token(draw):
-    model, task = random_model(), random_task(5, lengths=(7,) * 6)
-    resample = make_replacement("resample", model, task, sites=[Site("z", 0)], draws=2, seed=0)
-    head = change("z", 0, resample, heads=(1,))
-    (batch,) = batches(model, task_rows(task.metric, task.units))
-    begun = dict[int, int]()
-    for each in Classifier(batch, causal=True).classes((head,), draw).classes:
-        (positions,) = each.positions
-        assert positions == tuple(range(positions[0], 7))
-        begun |= dict.fromkeys(each.rows.tolist(), positions[0])
-    donors = [resample.tokens[resample.donors[row.example, 7][draw]] for row in batch.rows]
-    pairs = [zip(row.tokens, donor, strict=True) for row, donor in zip(batch.rows, donors, strict=True)]
-    assert begun == {number: [own != other for own, other in each].index(True) for number, each in enumerate(pairs)}
-    assert len(set(begun.values())) > 1
-    whole = [
-        Classifier(batch, causal=False).classes((head,), draw),
-        Classifier(batch, causal=True).classes((head, change("z", 1, Zero())), draw),
-    ]
-    assert {each.positions[0] for found in whole for each in found.classes} == {tuple(range(7))}
 
 
 def test_a_later_change_at_an_earlier_position():
