@@ -66,12 +66,6 @@ def turn_of(model: nn.Module) -> Any:
         return _TURNS.setdefault(model, RLock())
 
 
-def is_hooked(model: nn.Module) -> bool:
-    """Whether anything is hooked to one of its points, or to any other of its modules."""
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, kind) for module in model.modules() for kind in kinds)
-
-
 class StrictHooks(HookedRootModule):
     """TransformerLens' root module, with names checked where hooks and caches are asked for."""
 

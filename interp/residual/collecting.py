@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from interp.errors import InputError, suggest
-from interp.model.attention import Attention
 from interp.model.devices import ordinary_modes, place_of
-from interp.model.hooks import is_hooked, turn_of
+from interp.model.hooks import turn_of
+from interp.model.loading.bridge import has_foreign_code, has_hooks
 from interp.model.positions import SharedPlaces
 from interp.model.sites import Site
 from interp.model.text import require_fit
@@ -62,7 +62,7 @@ def listen(model: Any, tokens: Tokens, readers: Mapping[str, Reader], blocks: in
     """Run rows of tokens without padding, and give each reader the activations at its point as they are computed.
 
     What rows begin alike with is run once, where the model is ours and causal, on the CPU (a GPU would have to be
-    waited for), and nothing else is hooked to it. Of a model of ours only the first `blocks` are run (all of them, if
+    waited for), and has nobody's hooks or code. Of a model of ours only the first `blocks` are run (all of them, if
     None), and what leaves them is returned: the logits of a whole batch can be larger than all activations together.
     """
     if not isinstance(model, HookedTransformer):
@@ -87,8 +87,9 @@ def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., N
 
 def _shared_places(model: HookedTransformer, tokens: Tokens) -> SharedPlaces | None:
     """Where the tokens stand if beginnings are run once; None if they are not."""
-    as_built = type(model) is HookedTransformer and all(type(block.attn) is Attention for block in model.blocks)
-    if not as_built or not model.config.causal or tokens.device.type != "cpu" or len(tokens) < 2 or is_hooked(model):
+    if type(model) is not HookedTransformer or not model.config.causal or tokens.device.type != "cpu":
+        return None
+    if len(tokens) < 2 or has_hooks(model) or has_foreign_code(model):
         return None
     require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
     places = SharedPlaces.of(tokens)

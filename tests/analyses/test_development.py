@@ -131,7 +131,7 @@ def test_what_was_judged_is_found(two, tmp_path, monkeypatch):
     def refuse(*_args, **_options):
         raise AssertionError("the model was run")
 
-    monkeypatch.setattr(HookedTransformer, "forward", refuse)
+    monkeypatch.setattr(HookedTransformer, "run_blocks", refuse)
     again = development(two, ["agreement"], **options)
     pd.testing.assert_frame_equal(first.cells, again.cells, check_exact=True)
     with pytest.raises(AssertionError, match="the model was run"):

@@ -191,6 +191,14 @@ class TestHooks:
         model.add_hook("blocks.0.hook_mlp_out", self.doubled)
         assert is_plain(model, "somebody's hooks are on the model")
 
+    def test_a_hook_of_torch_on_a_model_of_ours(self):
+        """The engine runs no module of the model: it would not be called, and the audit looks at some cells only."""
+        model = random_model()
+        handle = model.blocks[0].register_forward_hook(lambda *_: None)
+        assert is_plain(model, "somebody's hooks are on the model")
+        handle.remove()
+        assert by_the_engine(model)
+
 
 class TestSites:
     def test_what_is_written_beside_the_stream(self, bridge):

@@ -81,7 +81,7 @@ def deaf(monkeypatch):
     def refuse(*_args, **_options):
         raise AssertionError("the model was run")
 
-    return lambda: monkeypatch.setattr(HookedTransformer, "forward", refuse)
+    return lambda: monkeypatch.setattr(HookedTransformer, "run_blocks", refuse)
 
 
 def without_runs(provenance):

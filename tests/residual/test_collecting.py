@@ -211,7 +211,7 @@ def test_words_without_tokens_of_their_row(model, tokens):
 
 
 def test_a_row_without_words_is_not_run(model):
-    model.forward = None
+    model.run_blocks = None
     assert list(word_activations(model, [Passage("d", "", (1, 2), ())], [Site("embed")])) == []
 
 

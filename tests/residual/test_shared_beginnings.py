@@ -91,9 +91,23 @@ def test_patterns_are_given_layer_by_layer_and_nothing_behind_is_run(counted):
     assert torch.equal(found["alone"], found[0])
 
 
-def test_what_is_hooked_to_a_module_sees_all_rows():
+def last_doubled(x):
+    return torch.cat([x[:, :-1], 2 * x[:, -1:]], dim=1)
+
+
+def hooked(block):
+    block.register_forward_hook(lambda _, given, out: last_doubled(out))
+
+
+def replaced(block):
+    forward = block.mlp.forward
+    block.mlp.forward = lambda x: last_doubled(forward(x))
+
+
+@pytest.mark.parametrize("change", [hooked, replaced])
+def test_what_somebody_put_into_the_model_sees_all_rows(change):
     model, name = random_model(), "blocks.1.hook_resid_post"
-    model.blocks[0].register_forward_hook(lambda _, given, out: torch.cat([out[:, :-1], 2 * out[:, -1:]], dim=1))
+    change(model.blocks[0])
     _, cache = model.run_with_cache(rows())
     assert relative_error(read(model, rows(), [name])[name], cache[name]) < 1e-12
 

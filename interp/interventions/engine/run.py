@@ -62,7 +62,7 @@ def engine_model(
     if type(model) is not HookedTransformer:
         kind = type(model).__name__
         return None, {"why_plain": f"{kind} is neither a model of ours nor a TransformerBridge, whose weights we know"}
-    if any(point.listened for point in model.hook_dict.values()):
+    if has_hooks(model):
         return None, {"why_plain": "somebody's hooks are on the model, and the engine would not run them"}
     return model, {}
 
