@@ -87,13 +87,14 @@ def _hook(reader: Reader, places: SharedPlaces | None = None) -> Callable[..., N
 
 def _shared_places(model: HookedTransformer, tokens: Tokens) -> SharedPlaces | None:
     """Where the tokens stand if beginnings are run once; None if they are not."""
-    if type(model) is not HookedTransformer or not model.config.causal or tokens.device.type != "cpu":
-        return None
-    if len(tokens) < 2 or has_hooks(model) or has_foreign_code(model):
+    ours = type(model) is HookedTransformer and model.config.causal and tokens.device.type == "cpu"
+    if not ours or len(tokens) < 2:
         return None
     require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
     places = SharedPlaces.of(tokens)
-    return places if len(places.number) <= SHARED * tokens.numel() else None
+    # To look through all modules takes longer, and is needed only where something is shared.
+    worth_it = len(places.number) <= SHARED * tokens.numel()
+    return places if worth_it and not has_hooks(model) and not has_foreign_code(model) else None
 
 
 def without_logits(model: Any) -> dict[str, int]:
