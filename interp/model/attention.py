@@ -193,10 +193,14 @@ class Attention(nn.Module):
         if not self.fused:
             return self.mix(self.pattern(self.scores(q, k, places)), v, places)
         places = places.within(self.window)
-        q, k, v = q.transpose(1, 2), self._by_query_head(k), self._by_query_head(v)
+        grouped = self.group > 1 and q.device.type == "cpu"  # other devices' fastest kernels may not know groups
+        each = (lambda x: x.transpose(1, 2)) if grouped else self._by_query_head
+        q, k, v = q.transpose(1, 2), each(k), each(v)
         mask = self.offsets.fused_mask(places, q)
         causal = mask is None and places.causal
-        z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.score.scale)
+        z = F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, is_causal=causal, scale=self.score.scale, enable_gqa=grouped
+        )
         return z.transpose(1, 2)
 
     def scores(self, q: HeadVectors, k: KeyVectors, places: Places) -> AttentionScores:

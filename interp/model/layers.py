@@ -157,7 +157,8 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "swiglu_oai": lambda gate: gate.clamp(max=7.0) * (1.702 * gate.clamp(max=7.0)).sigmoid(),
 }
-POST_OPS: dict[Activation, tuple[str, str]] = {
+POST_OPS: dict[Activation | None, tuple[str, str]] = {
+    None: ("none", ""),
     "gelu_new": ("gelu", "tanh"),
     "gelu": ("gelu", "none"),
     "relu": ("relu", ""),
@@ -176,16 +177,18 @@ def linear(
     """
     plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_grad_enabled()
     if ONEDNN and plain and x.numel() >= len(weight) * rows_for_onednn(*weight.shape, torch.get_num_threads()):
-        post_op = ("none", "") if activation is None else POST_OPS[activation]
-        found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, post_op[0], [], post_op[1])
-        return found
-    product = torch.addmm(bias, x, weight) if x.ndim == 2 else x @ weight + bias
+        name, algorithm = POST_OPS.get(activation, POST_OPS[None])
+        product = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, name, [], algorithm)
+        activation = None if activation in POST_OPS else activation
+    else:
+        product = torch.addmm(bias, x, weight) if x.ndim == 2 else x @ weight + bias
     return product if activation is None else ACTIVATIONS[activation](product)
 
 
 def multiplied(act_fn: Activation, gate: NeuronRows, linear: NeuronRows) -> NeuronRows:
-    """What a gate after its activation makes of the other factor."""
-    return gate * (linear.clamp(-7.0, 7.0) + 1 if act_fn == "swiglu_oai" else linear)
+    """What a gate after its activation, which is not needed after, makes of the other factor."""
+    factor = linear.clamp(-7.0, 7.0) + 1 if act_fn == "swiglu_oai" else linear
+    return gate * factor if torch.is_grad_enabled() else gate.mul_(factor)
 
 
 class MLP(nn.Module):
@@ -214,18 +217,21 @@ class MLP(nn.Module):
             self.hook_pre_linear = HookPoint()
 
     def forward(self, x: Rows) -> Rows:
-        post = self.hook_post(self.neurons(self.hook_pre(self.pre(x)), x))
-        return linear(post, self.W_out, self.b_out)
+        return linear(self.hook_post(self.neurons(x)), self.W_out, self.b_out)
 
-    def pre(self, x: Rows) -> NeuronRows:
-        """What the activation is applied to."""
-        return linear(x, self.W_gate, self.b_gate) if self.gated else linear(x, self.W_in, self.b_in)
+    def pre(self, x: Rows, activation: Activation | None = None) -> NeuronRows:
+        """What the activation is applied to, or what an `activation` makes of it."""
+        weight, bias = (self.W_gate, self.b_gate) if self.gated else (self.W_in, self.b_in)
+        return linear(x, weight, bias, activation)
 
-    def neurons(self, pre: NeuronRows, x: Rows) -> NeuronRows:
-        """The neurons, from what the activation is applied to and from the input."""
+    def neurons(self, x: Rows, pre: NeuronRows | None = None) -> NeuronRows:
+        """The neurons of an input, the activation applied to `pre` in place of what it makes of the input."""
+        if pre is None and self.hook_pre.listened:
+            pre = self.hook_pre(self.pre(x))
+        active = self.pre(x, self.act_fn) if pre is None else self.act(pre)
         if not self.gated:
-            return self.act(pre)
-        return multiplied(self.act_fn, self.act(pre), self.hook_pre_linear(linear(x, self.W_in, self.b_in)))
+            return active
+        return multiplied(self.act_fn, active, self.hook_pre_linear(linear(x, self.W_in, self.b_in)))
 
 
 PositionsOfTokens = Int[Tensor, "batch pos"]

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
@@ -170,9 +171,12 @@ class Rotary(nn.Module):
             frequencies = torch.tensor(self.frequencies, dtype=wide, device=x.device)
         angles = positions.to(wide)[..., None] * frequencies
         cos, sin = ((each * self.magnitude).to(x.dtype)[:, :, None] for each in (angles.cos(), angles.sin()))
-        first, second, rest = x.split([self.dim // 2, self.dim // 2, x.shape[-1] - self.dim], dim=-1)
+        first, second = x[..., : self.dim].chunk(2, dim=-1)
         # In place, of what was just made: to touch new memory takes longer than to multiply.
-        return torch.cat([(first * cos).sub_(second * sin), (second * cos).add_(first * sin), rest], dim=-1)
+        turned = x * F.pad(torch.cat([cos, cos], dim=-1), (0, x.shape[-1] - self.dim), value=1.0)
+        turned[..., : self.dim // 2].sub_(second * sin)
+        turned[..., self.dim // 2 : self.dim].add_(first * sin)
+        return turned
 
 
 class NoOffsets(nn.Module):

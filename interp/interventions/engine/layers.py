@@ -25,6 +25,7 @@ from interp.shapes import HeadVectors
 
 HeadTokens = Float[Tensor, "_ head d_head"]
 KeyTokens = Float[Tensor, "_ key_head d_head"]  # several query heads may share keys and values
+ReadTokens = Float[Tensor, "_ _ d_head"]  # keys, then values
 
 
 class Projected(NamedTuple):
@@ -54,7 +55,8 @@ class BlockAttention:
         like = base.at("q", layer)
         self._attention, self._causal = list(base.model.blocks)[layer].attn, base.model.config.causal
         self._everywhere = torch.arange(like.shape[1], device=like.device)[None]
-        self._keys = self._attention.turn(self._attention.k_norm(base.at("k", layer)), self._everywhere)  # as compared
+        keys = self._attention.turn(self._attention.k_norm(base.at("k", layer)), self._everywhere)  # as compared
+        self._read = torch.cat([keys, base.at("v", layer)], dim=2)  # together, for what is put in place by token
         self._mask = torch.ones(2 * (like.shape[1],), dtype=torch.bool, device=like.device).tril()[None, None]
         self._patterns = list(editor.entries("pattern", layer, like))
         self._replaced = {one for each, _ in self._patterns for one in each.trajectories.tolist()}
@@ -73,11 +75,12 @@ class BlockAttention:
             wanted.append(replace(block, positions=tuple(each for each in queries if each >= start)))
         self._read_at = self._pack.place.copy()  # keys and values stay where they are
         k = self._turned(projected.k, self._attention.k_norm)  # all at once: there are many blocks
+        read = torch.cat([k, projected.v], dim=1)
         base = [self._base.tokens(name, self._layer) for name in ("resid_pre", "q")]
         x, q = hold(self._pack, wanted, [x, projected.q], base)
         q = self._turned(q, self._attention.q_norm)
         pairs = zip(self._pack.spans(), held, strict=True)
-        zs = [self._attend(*new, q, *old, k, projected.v).flatten(0, 1) for new, old in pairs if new[0].positions]
+        zs = [self._attend(*new, q, *old, read).flatten(0, 1) for new, old in pairs if new[0].positions]
         return x, torch.cat(zs) if zs else q
 
     def _turned(self, x: HeadTokens, norm: nn.Module) -> HeadTokens:
@@ -89,13 +92,12 @@ class BlockAttention:
         return x[0]
 
     def _attend(
-        self, wanted: Block, place: slice, q: HeadTokens, block: Block, span: slice, k: KeyTokens, v: KeyTokens
+        self, wanted: Block, place: slice, q: HeadTokens, block: Block, span: slice, read: ReadTokens
     ) -> HeadVectors:
         """``z`` of the `wanted` block, whose queries stand at `place`, and its keys and values in `block` at `span`."""
         attention = self._attention
         n_keys = wanted.positions[-1] + 1 if self._causal else self._everywhere.shape[1]
-        base = self._keys, self._base.at("v", self._layer)
-        k, v = (self._read(old, new, block, span, n_keys) for old, new in zip(base, (k, v), strict=True))
+        k, v = self._whole(read, block, span, n_keys).chunk(2, dim=2)
         places = self._places(wanted, n_keys)
         q = q[place].unflatten(0, (wanted.n, len(wanted.positions)))
         if self._replaced.isdisjoint(block.trajectories.tolist()):
@@ -103,12 +105,12 @@ class BlockAttention:
         pattern = self._replace_pattern(attention.pattern(attention.scores(q, k, places)), wanted)
         return attention.mix(pattern, v, places)
 
-    def _read(self, base: Tensor, new: KeyTokens, block: Block, span: slice, n_keys: int) -> Tensor:
-        """Keys or values ``[trajectory key ...]``: what the block holds, its owners hold, and else the base run's."""
+    def _whole(self, new: ReadTokens, block: Block, span: slice, n_keys: int) -> Float[Tensor, "trajectory key _ _"]:
+        """Keys and values: what the block holds, its owners hold, and else the base run's."""
         held = new[span].unflatten(0, (block.n, len(block.positions)))
         if block.positions == tuple(range(n_keys)):
             return held
-        full = base[:, :n_keys].index_select(0, block.rows)
+        full = self._read[:, :n_keys].index_select(0, block.rows)
         inside = [each for each in block.positions if each < n_keys]
         full[:, _slice(inside)] = held[:, : len(inside)]
         return self._with_owners(full, new, block, n_keys)
@@ -197,7 +199,7 @@ class Wavefront:
         x, z = self._attend(layer, x, narrow)
         x, z = self._join(layer, BEFORE_WRITING, [x, z], ["resid_pre", "z"])
         z = self.editor.apply("z", layer, z)
-        mid = x + self._write(layer, z)
+        mid = self._write(layer, z).add_(x)
         return self._blocks[layer].after_mlp_norm(self._after_attention(layer, x, mid, narrow))
 
     def _after_attention(self, layer: int, x: Stream, mid: Stream, narrow: bool) -> Stream:
@@ -213,8 +215,8 @@ class Wavefront:
         out = self._mlp(layer, block.mlp_input(streams[-1], block.after_attention_norm(mid)))
         mid, out = self._join(layer, AFTER_MLP, [mid, out], ["resid_mid", "mlp_out"])
         out = self.editor.apply("mlp_out", layer, out)
-        (x,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, block.after_attention_norm(mid) + out))
-        return x
+        out = self.editor.apply("resid_post", layer, out.add_(block.after_attention_norm(mid)))
+        return self._answers_only(narrow, out)[0]
 
     def _answers_suffice(self, layer: int) -> bool:
         """Whether this is the last layer, and nothing has to be measured in it away from the answers' positions."""
@@ -275,10 +277,8 @@ class Wavefront:
         mlp, y = block.mlp, block.read_by_mlp(x)
         if self._model.config.n_experts:
             return block.ln2_post(mlp(y))
-        if not self.editor.has("mlp_pre", layer) and not self._model.config.gated:
-            post = linear(y, mlp.W_in, mlp.b_in, self._model.config.act_fn)
-        else:
-            post = mlp.neurons(self.editor.apply("mlp_pre", layer, mlp.pre(y)), y)
+        changed = self.editor.has("mlp_pre", layer)
+        post = mlp.neurons(y, self.editor.apply("mlp_pre", layer, mlp.pre(y)) if changed else None)
         return block.ln2_post(linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out))
 
     def _final(self, x: Stream) -> Float[Tensor, "trajectory answer_pos d_model"]:
