@@ -19,6 +19,7 @@ from interp.interventions.metrics import UNCHANGED, CellScores, Measured
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches
 from interp.interventions.sweep_run import audit
+from interp.model import attention
 from interp.model import layers as model_layers
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
@@ -85,7 +86,7 @@ def _counted() -> Iterator[list[float]]:
             setattr(module, name, product)
 
 
-PRODUCTS = ((layers, "linear"), (model_layers, "linear"))
+PRODUCTS = ((layers, "linear"), (attention, "linear"), (model_layers, "linear"))
 
 
 def _rows(inputs: Inputs) -> list[Row]:

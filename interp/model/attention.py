@@ -120,9 +120,9 @@ class KeyValueCache:
 
 
 def project(
-    x: HeadInput, weight: Float[Tensor, "head d_model d_head"], bias: Float[Tensor, "head d_head"]
-) -> HeadVectors:
-    """``x W + b`` for each head, from a shared input or from one input a head."""
+    x: Float[Tensor, "... d_model"], weight: Float[Tensor, "head d_model d_head"], bias: Float[Tensor, "head d_head"]
+) -> Float[Tensor, "... head d_head"]:
+    """``x W + b`` for each head, from a shared input or, ``[batch pos head d_model]``, from one input a head."""
     if x.ndim == 4:
         return torch.einsum("bphm,hmd->bphd", x, weight) + bias
     flat = weight.permute(1, 0, 2).reshape(weight.shape[1], -1)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Block, Chunk, Editor, Pack, hold, join, keep
 from interp.interventions.engine.plan import STAGES
-from interp.model.attention import Attention
+from interp.model.attention import Attention, project
 from interp.model.layers import linear
 from interp.model.positions import Places
 from interp.shapes import HeadVectors
@@ -34,12 +34,6 @@ class Projected(NamedTuple):
     q: HeadTokens
     k: HeadTokens
     v: HeadTokens
-
-
-def project(attention: Attention, y: Float[Tensor, "_ d_model"]) -> Projected:
-    """Queries, keys and values of normalised tokens."""
-    flat = ((weight.permute(1, 0, 2).reshape(weight.shape[1], -1), bias) for weight, bias in _weights(attention))
-    return Projected(*(linear(y, weight, bias.flatten()).unflatten(1, bias.shape) for weight, bias in flat))
 
 
 def _weights(attention: Attention) -> tuple[tuple[Tensor, Tensor], ...]:
@@ -243,7 +237,8 @@ class Wavefront:
 
     def _attend(self, layer: int, x: Stream, narrow: bool) -> tuple[Stream, HeadTokens]:
         attention = self._blocks[layer].attn
-        projected = project(attention, self._blocks[layer].read_by_attention(x))
+        y = self._blocks[layer].read_by_attention(x)
+        projected = Projected(*(project(y, *each) for each in _weights(attention)))
         self._replace_inputs(layer, x, projected)
         for name, tensor in zip(("q", "k", "v"), projected, strict=True):
             self.editor.apply(name, layer, tensor)
