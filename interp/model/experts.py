@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from interp.model.config import TransformerConfig
 from interp.model.hooks import HookPoint
-from interp.model.layers import Rows, add_bias, linear, multiplied
+from interp.model.layers import ACTIVATIONS, Rows, add_bias, linear, multiplied
 
 
 class Experts(nn.Module):
@@ -33,6 +33,7 @@ class Experts(nn.Module):
             config.expert_weights_sum_to_1,
             config.act_fn,
         )
+        self.act = ACTIVATIONS[config.act_fn]
         self.W_router = nn.Parameter(torch.empty(width, n))
         add_bias(self, "b_router", (n,), present=biased)
         for name, shape in {"gate": (width, neurons), "in": (width, neurons), "out": (neurons, width)}.items():
@@ -61,6 +62,6 @@ class Experts(nn.Module):
 
     def written_by(self, expert: int, x: Rows) -> Rows:
         """What one expert makes of tokens."""
-        gate = linear(x, self.W_gate[expert], self.b_gate[expert], self.act_fn)
+        gate = self.act(linear(x, self.W_gate[expert], self.b_gate[expert]))
         neurons = multiplied(self.act_fn, gate, linear(x, self.W_in[expert], self.b_in[expert]))
         return linear(neurons, self.W_out[expert], self.b_out[expert])

@@ -185,10 +185,15 @@ def linear(
     return product if activation is None else ACTIVATIONS[activation](product)
 
 
-def multiplied(act_fn: Activation, gate: NeuronRows, linear: NeuronRows) -> NeuronRows:
-    """What a gate after its activation, which is not needed after, makes of the other factor."""
+def multiplied(act_fn: Activation, gate: NeuronRows, linear: NeuronRows, *, in_place: bool = False) -> NeuronRows:
+    """What a gate after its activation makes of the other factor; in place of the gate where nothing is learned."""
     factor = linear.clamp(-7.0, 7.0) + 1 if act_fn == "swiglu_oai" else linear
-    return gate * factor if torch.is_grad_enabled() else gate.mul_(factor)
+    return gate.mul_(factor) if in_place and not torch.is_grad_enabled() else gate * factor
+
+
+def _called(act: Any) -> tuple[Any, Any]:
+    """What tells an activation from another, also where it has been copied."""
+    return getattr(act, "func", act), getattr(act, "keywords", None)
 
 
 class MLP(nn.Module):
@@ -226,12 +231,13 @@ class MLP(nn.Module):
 
     def neurons(self, x: Rows, pre: NeuronRows | None = None) -> NeuronRows:
         """The neurons of an input, the activation applied to `pre` in place of what it makes of the input."""
-        if pre is None and self.hook_pre.listened:
+        if pre is None and (self.hook_pre.listened or _called(self.act) != _called(ACTIVATIONS[self.act_fn])):
             pre = self.hook_pre(self.pre(x))
         active = self.pre(x, self.act_fn) if pre is None else self.act(pre)
         if not self.gated:
             return active
-        return multiplied(self.act_fn, active, self.hook_pre_linear(linear(x, self.W_in, self.b_in)))
+        factor = self.hook_pre_linear(linear(x, self.W_in, self.b_in))
+        return multiplied(self.act_fn, active, factor, in_place=pre is None)  # somebody's may give what it was given
 
 
 PositionsOfTokens = Int[Tensor, "batch pos"]

@@ -132,6 +132,8 @@ class TestModels:
         second = sweep(Run(tmp_path), model=model)
         assert first.provenance["run"] != second.provenance["run"]
         assert not first.examples["value"].equals(second.examples["value"])
+        plain = sweep(model=model, plainly=True).examples["value"]
+        pd.testing.assert_series_equal(second.examples["value"], plain, rtol=1e-4, atol=1e-4)
 
     def test_the_same_bridge_is_the_same_run(self, tmp_path):
         tokenizer = word_tokenizer()
