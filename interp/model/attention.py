@@ -193,7 +193,8 @@ class Attention(nn.Module):
         if not self.fused:
             return self.mix(self.pattern(self.scores(q, k, places)), v, places)
         places = places.within(self.window)
-        grouped = self.group > 1 and q.device.type == "cpu"  # other devices' fastest kernels may not know groups
+        # Other devices' fastest kernels may not know groups; in 16 bits, gradients would be summed over a group.
+        grouped = self.group > 1 and q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64)
         each = (lambda x: x.transpose(1, 2)) if grouped else self._by_query_head
         q, k, v = q.transpose(1, 2), each(k), each(v)
         mask = self.offsets.fused_mask(places, q)

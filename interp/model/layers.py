@@ -161,10 +161,9 @@ POST_OPS: dict[Activation | None, tuple[str, str]] = {
     None: ("none", ""),
     "gelu_new": ("gelu", "tanh"),
     "gelu": ("gelu", "none"),
-    "relu": ("relu", ""),
     "silu": ("swish", ""),
 }
-"""How oneDNN calls what it can do to a product before it is written to memory."""
+"""How oneDNN calls what it can do to a product before it is written to memory. Its ReLU would make 0 of NaN."""
 ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
@@ -185,15 +184,14 @@ def linear(
     return product if activation is None else ACTIVATIONS[activation](product)
 
 
-def multiplied(act_fn: Activation, gate: NeuronRows, linear: NeuronRows, *, in_place: bool = False) -> NeuronRows:
-    """What a gate after its activation makes of the other factor; in place of the gate where nothing is learned."""
-    factor = linear.clamp(-7.0, 7.0) + 1 if act_fn == "swiglu_oai" else linear
-    return gate.mul_(factor) if in_place and not torch.is_grad_enabled() else gate * factor
+def multiplied(act_fn: Activation, gate: NeuronRows, linear: NeuronRows) -> NeuronRows:
+    """What a gate after its activation makes of the other factor."""
+    return gate * (linear.clamp(-7.0, 7.0) + 1 if act_fn == "swiglu_oai" else linear)
 
 
-def _called(act: Any) -> tuple[Any, Any]:
-    """What tells an activation from another, also where it has been copied."""
-    return getattr(act, "func", act), getattr(act, "keywords", None)
+def _told(act: Any) -> Any:
+    """What tells an activation from others; copies of a partial are equal."""
+    return (act.func, act.args, act.keywords) if type(act) is partial else act
 
 
 class MLP(nn.Module):
@@ -222,22 +220,27 @@ class MLP(nn.Module):
             self.hook_pre_linear = HookPoint()
 
     def forward(self, x: Rows) -> Rows:
-        return linear(self.hook_post(self.neurons(x)), self.W_out, self.b_out)
+        post = self.hook_post(self.neurons(self.hook_pre(self.pre(x)), x))
+        return linear(post, self.W_out, self.b_out)
 
     def pre(self, x: Rows, activation: Activation | None = None) -> NeuronRows:
         """What the activation is applied to, or what an `activation` makes of it."""
         weight, bias = (self.W_gate, self.b_gate) if self.gated else (self.W_in, self.b_in)
         return linear(x, weight, bias, activation)
 
-    def neurons(self, x: Rows, pre: NeuronRows | None = None) -> NeuronRows:
-        """The neurons of an input, the activation applied to `pre` in place of what it makes of the input."""
-        if pre is None and (self.hook_pre.listened or _called(self.act) != _called(ACTIVATIONS[self.act_fn])):
-            pre = self.hook_pre(self.pre(x))
-        active = self.pre(x, self.act_fn) if pre is None else self.act(pre)
+    def neurons(self, pre: NeuronRows, x: Rows) -> NeuronRows:
+        """The neurons, from what the activation is applied to and from the input."""
+        return self._gated(self.act(pre), x)
+
+    def neurons_at_once(self, x: Rows) -> NeuronRows:
+        """The neurons, where nobody reads what the activation is applied to: products may apply it themselves."""
+        own = _told(self.act) == _told(ACTIVATIONS[self.act_fn])
+        return self._gated(self.pre(x, self.act_fn) if own else self.act(self.pre(x)), x)
+
+    def _gated(self, active: NeuronRows, x: Rows) -> NeuronRows:
         if not self.gated:
             return active
-        factor = self.hook_pre_linear(linear(x, self.W_in, self.b_in))
-        return multiplied(self.act_fn, active, factor, in_place=pre is None)  # somebody's may give what it was given
+        return multiplied(self.act_fn, active, self.hook_pre_linear(linear(x, self.W_in, self.b_in)))
 
 
 PositionsOfTokens = Int[Tensor, "batch pos"]

@@ -28,7 +28,7 @@ def timed(monkeypatch, rows):
 
 
 @pytest.mark.skipif(not layers.ONEDNN, reason="this PyTorch has no oneDNN")
-@pytest.mark.parametrize("activation", [None, "gelu", "gelu_new", "relu", "silu"])
+@pytest.mark.parametrize("activation", [None, *layers.ACTIVATIONS])
 @pytest.mark.parametrize("shape", [(50, 16), (2, 25, 16)])
 def test_both_libraries_give_the_same(monkeypatch, activation, shape):
     x, weight, bias = torch.randn(shape), torch.randn(16, 24), torch.randn(24)
@@ -89,3 +89,11 @@ def test_a_model_gives_the_same_with_and_without(monkeypatch):
             logits.append(model(tokens))
     torch.testing.assert_close(*logits, atol=1e-4, rtol=1e-4)
     assert cache_root().name == "interp"
+
+
+@pytest.mark.parametrize("activation", layers.ACTIVATIONS)
+def test_what_is_no_number_stays_none(monkeypatch, activation):
+    monkeypatch.setattr(layers, "rows_for_onednn", lambda *_: 0)
+    with torch.no_grad():
+        found = linear(torch.tensor([[torch.nan], [1.0]]), torch.ones(1, 3), torch.zeros(3), activation)
+    assert found.isnan().tolist() == [[True] * 3, [False] * 3]

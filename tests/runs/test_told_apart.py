@@ -98,6 +98,15 @@ def subclassed(model):
     model.__class__ = Another
 
 
+class Tripled(torch.nn.Module):
+    def __init__(self, func):
+        super().__init__()
+        self.func, self.args, self.keywords = func, (), {"approximate": "tanh"}
+
+    def forward(self, x):
+        return 3 * self.func(x, **self.keywords)
+
+
 def activated(model):
     model.blocks[0].mlp.act = lambda x: x
 
@@ -134,6 +143,13 @@ class TestModels:
         assert not first.examples["value"].equals(second.examples["value"])
         plain = sweep(model=model, plainly=True).examples["value"]
         pd.testing.assert_series_equal(second.examples["value"], plain, rtol=1e-4, atol=1e-4)
+
+    def test_an_activation_that_calls_the_models_own_is_no_copy_of_it(self):
+        model = random_model(n_layers=3)
+        model.blocks[0].mlp.act = Tripled(model.blocks[0].mlp.act.func)
+        found, plain = (sweep(model=model, plainly=plainly).examples["value"] for plainly in (False, True))
+        pd.testing.assert_series_equal(found, plain, rtol=1e-4, atol=1e-4)
+        assert not found.equals(sweep().examples["value"])
 
     def test_the_same_bridge_is_the_same_run(self, tmp_path):
         tokenizer = word_tokenizer()

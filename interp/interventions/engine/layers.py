@@ -193,7 +193,7 @@ class Wavefront:
         x, z = self._attend(layer, x, narrow)
         x, z = self._join(layer, BEFORE_WRITING, [x, z], ["resid_pre", "z"])
         z = self.editor.apply("z", layer, z)
-        mid = self._write(layer, z).add_(x)
+        mid = x + self._write(layer, z)
         return self._blocks[layer].after_mlp_norm(self._after_attention(layer, x, mid, narrow))
 
     def _after_attention(self, layer: int, x: Stream, mid: Stream, narrow: bool) -> Stream:
@@ -209,8 +209,8 @@ class Wavefront:
         out = self._mlp(layer, block.mlp_input(streams[-1], block.after_attention_norm(mid)))
         mid, out = self._join(layer, AFTER_MLP, [mid, out], ["resid_mid", "mlp_out"])
         out = self.editor.apply("mlp_out", layer, out)
-        out = self.editor.apply("resid_post", layer, out.add_(block.after_attention_norm(mid)))
-        return self._answers_only(narrow, out)[0]
+        (x,) = self._answers_only(narrow, self.editor.apply("resid_post", layer, block.after_attention_norm(mid) + out))
+        return x
 
     def _answers_suffice(self, layer: int) -> bool:
         """Whether this is the last layer, and nothing has to be measured in it away from the answers' positions."""
@@ -272,8 +272,10 @@ class Wavefront:
         mlp, y = block.mlp, block.read_by_mlp(x)
         if self._model.config.n_experts:
             return block.ln2_post(mlp(y))
-        changed = self.editor.has("mlp_pre", layer)
-        post = mlp.neurons(y, self.editor.apply("mlp_pre", layer, mlp.pre(y)) if changed else None)
+        if self.editor.has("mlp_pre", layer):
+            post = mlp.neurons(self.editor.apply("mlp_pre", layer, mlp.pre(y)), y)
+        else:
+            post = mlp.neurons_at_once(y)
         return block.ln2_post(linear(self.editor.apply("mlp_post", layer, post), mlp.W_out, mlp.b_out))
 
     def _final(self, x: Stream) -> Float[Tensor, "trajectory answer_pos d_model"]:
