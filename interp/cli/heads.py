@@ -56,6 +56,7 @@ def heads(asked: HeadsOptions, work: Annotated[Work, Fields(required=("out",))],
     from interp.report.heads import page_of
     from interp.tasks.catalogue import TASKS, is_generated
 
+    dossier.require_sizes(asked)  # before anything is loaded
     names = list(dict.fromkeys(on.task or TASKS))
     loaded = work.load()
     how: Any = {"n": asked.n, "seed": asked.seed, **on.how}
@@ -110,10 +111,11 @@ def head(
     on: Tasks,
 ) -> None:
     """What does this head do? Its verdicts, effects by replacement, words, values, direct paths and circuits."""
-    from interp.methods import head_card
+    from interp.methods import dossier, head_card
     from interp.methods.ablation import as_head, parse_head
 
     parse_head(name)  # before anything is loaded
+    dossier.require_sizes(asked)
     run = work.run()
     from interp.cli.loading import load_tasks
     from interp.methods.task_arguments import with_left_out

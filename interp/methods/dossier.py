@@ -160,6 +160,21 @@ class HeadsReport(Result):
         return save(self, folder, command=command, page=page_of(self, cards))
 
 
+def require_sizes(asked: HeadsOptions) -> None:
+    """Refuse numbers of heads or clusters that decide nothing: no model is needed to know."""
+    if asked.max_group == 1:
+        raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
+    whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
+    for name, none, otherwise in (
+        ("first_look", 0, "or 0 for a single look"),
+        ("max_clusters", None, "or leave it out"),
+    ):
+        number = getattr(asked, name)
+        if number != none and whole_number(name, number, least=0, expected="a number of clusters") < FEWEST_CLUSTERS:
+            fewest = f"{FEWEST_CLUSTERS} clusters or more, since fewer decide nothing"
+            raise InputError(f"{name}: expected {fewest}, {otherwise}; got {number}")
+
+
 @documented
 def heads(
     model: Any,
@@ -211,17 +226,7 @@ def heads(
         ['agreement']
     """
     asked = HeadsOptions.of(options, fields)
-    if asked.max_group == 1:
-        raise InputError("max_group: expected 2 heads or more, or 0 to leave that out, got 1")
-    whole_number("max_group", asked.max_group, least=0, expected="a whole number of heads")
-    for name, none, otherwise in (
-        ("first_look", 0, "or 0 for a single look"),
-        ("max_clusters", None, "or leave it out"),
-    ):
-        number = getattr(asked, name)
-        if number != none and whole_number(name, number, least=0, expected="a number of clusters") < FEWEST_CLUSTERS:
-            fewest = f"{FEWEST_CLUSTERS} clusters or more, since fewer decide nothing"
-            raise InputError(f"{name}: expected {fewest}, {otherwise}; got {number}")
+    require_sizes(asked)
     given, left_out = carried(tasks, model, n=asked.n, seed=asked.seed)
     require_different("tasks", [each.name for each in given], "tasks")
     declared = None

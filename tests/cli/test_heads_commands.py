@@ -231,6 +231,13 @@ def test_what_is_no_head_is_refused_before_anything_is_loaded(asked, refused):
     assert "model" not in asked
 
 
+@pytest.mark.parametrize("command", [("heads", "--out", "o"), ("head", "2.1")], ids=["heads", "head"])
+def test_too_few_clusters_are_refused_before_anything_is_loaded(asked, refused, command):
+    said = "max_clusters: expected 30 clusters or more, since fewer decide nothing, or leave it out; got 24\n"
+    assert refused(*command, "--max-clusters", "24") == said
+    assert "model" not in asked
+
+
 def test_a_head_that_the_model_lacks_is_refused_before_tasks_are_made(asked, refused):
     said = "the model has 3 layers (0 to 2) of 4 heads (0 to 3); choose one of these"
     assert said in refused("head", "3.0")
