@@ -24,8 +24,7 @@ from interp.model.positions import Places
 from interp.shapes import HeadVectors
 
 HeadTokens = Float[Tensor, "_ head d_head"]
-KeyTokens = Float[Tensor, "_ key_head d_head"]  # several query heads may share keys and values
-ReadTokens = Float[Tensor, "_ _ d_head"]  # keys, then values
+ReadTokens = Float[Tensor, "_ _ d_head"]  # keys, then values; several query heads may share them
 
 
 class Projected(NamedTuple):
@@ -115,7 +114,7 @@ class BlockAttention:
         mask = self._mask[:, :, queries, :n_keys] if self._causal else None
         return Places(self._everywhere[:, queries], self._everywhere[:, :n_keys], mask, causal=False)
 
-    def _with_owners(self, full: Tensor, new: KeyTokens, block: Block, n_keys: int) -> Tensor:
+    def _with_owners(self, full: Tensor, new: ReadTokens, block: Block, n_keys: int) -> Tensor:
         """`full` with what other trajectories hold in this block's stead."""
         shared = range(block.first, min(block.own, n_keys))
         if self._owner is None or not shared:
