@@ -29,7 +29,7 @@ from interp.methods.ablation_looks import look_sizes
 from interp.methods.card_patching import MANY_PATHS, MOST_PATHS
 from interp.methods.plan import head_sweep_flops
 from interp.methods.probes.data import labelled
-from interp.methods.probes.scores import Measuring
+from interp.methods.probes.scores import AT_ONCE, Measuring
 from interp.methods.replacements_compared import REPLACEMENTS
 from interp.methods.representation import can_be_probed
 from interp.model import presets
@@ -130,12 +130,12 @@ def _run_plainly(model: HookedTransformer, rows: Sequence[Row]) -> None:
 
 
 def _probe_seconds(config: TransformerConfig, task: Task, options: ProbeOptions) -> float:
-    """Seconds of all probes of one head and of its controls, fitted now to random numbers."""
+    """Seconds of all probes of one head and of its controls, fitted now to random numbers, as of a layer's heads."""
     marked = labelled(passage_index(list(task_passages(task, options.at))), str(task.feature))
     generator = torch.Generator().manual_seed(0)
-    shape = (1, len(marked.words), config.d_head)
-    x, twin = (torch.randn(shape, generator=generator) for _ in range(2))
-    return timeit(lambda: list(Measuring(marked, options, torch.device("cpu")).cells(x, twin)), number=1)
+    n_heads = min(AT_ONCE, config.n_heads)
+    x, twin = (torch.randn(n_heads, len(marked.words), config.d_head, generator=generator) for _ in range(2))
+    return timeit(lambda: list(Measuring(marked, options, torch.device("cpu")).cells(x, twin)), number=1) / n_heads
 
 
 Stages = dict[str, float]
