@@ -1,11 +1,14 @@
 """Planted activations: what abstracts, what memorises and what says nothing get the verdicts that they deserve."""
 
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
 from interp.errors import InputError
+from interp.methods.probes import scores
 from interp.methods.probes.data import labelled
 from interp.methods.probes.scores import Measuring
 from interp.methods.probes.verdicts import tabulate
@@ -155,3 +158,50 @@ def test_templates_are_folds_unless_they_tell_the_label():
     assert set(labelled(index, "number").groups) == {"simple", "relative"}
     index["template"] = index["number"]
     assert set(labelled(index, "number").groups) == set(index["document"])
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_heads_are_fitted_side_by_side_with_a_thread_and_half_the_budget_each(monkeypatch):
+    index, fit, asked = words(), scores.cross_fit, set()
+    both_here = threading.Barrier(2, timeout=60)
+
+    def fitting(x, *args, memory_budget, **options):
+        asked.add((torch.get_num_threads(), memory_budget))
+        both_here.wait()
+        return fit(x, *args, memory_budget=memory_budget, **options)
+
+    def measured():
+        own = Measuring(labelled(index, "number"), options, torch.device("cpu"))
+        return own, list(own.cells(heads(index)[:2], None))
+
+    options = ProbeOptions(penalties=(1.0, 1e-2), memory_budget=1 << 24)
+    monkeypatch.setattr(scores, "cross_fit", fitting)
+    measuring, found = measured()
+    assert asked == {(1, 1 << 23)}
+    assert torch.get_num_threads() == 2
+    assert len(measuring._fits) == 8  # of each head: the probe, control, permuted labels, words that are known
+    monkeypatch.setattr(scores, "cross_fit", fit)
+    torch.set_num_threads(1)
+    for part, other in zip(found, measured()[1], strict=True):
+        assert part.keys() == other.keys()
+        for name in part:
+            np.testing.assert_array_equal(part[name], other[name])
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_whoever_stops_in_the_middle_has_all_threads_again():
+    index = words()
+    going = Measuring(labelled(index, "number"), ProbeOptions(penalties=(1.0,)), torch.device("cpu")).cells(
+        heads(index), None
+    )
+    next(going)
+    going.close()
+    assert torch.get_num_threads() == 2
