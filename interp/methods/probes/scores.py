@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,8 +172,6 @@ class Measuring:
     def __init__(self, labelled: Labelled, asked: ProbeOptions, device: torch.device):
         self.labelled, self._asked, self._device = labelled, asked, device
         self._penalties = tuple(asked.penalties or PENALTIES)
-        self._at_once = 1 if device.type == "cuda" else min(AT_ONCE, torch.get_num_threads())
-        self._budget = (asked.memory_budget or BYTES_AT_ONCE) // self._at_once
         self._fits: list[CrossFit] = []
         how: dict[str, Any] = {"nested": len(self._penalties) > 1, "seed": asked.seed}
         self._folds = make_folds(labelled.groups, labelled.lemmas, asked.cv, **how)
@@ -197,30 +196,37 @@ class Measuring:
         parts = x.split(size)
         twins = [None] * len(parts) if twin is None else twin.split(size)
         n_threads = torch.get_num_threads()
+        at_once = 1 if self._device.type == "cuda" else min(AT_ONCE, n_threads, len(parts))
+        fit = partial(self._cells, max(1, (self._asked.memory_budget or BYTES_AT_ONCE) // at_once))
+        if at_once == 1:
+            yield from map(fit, parts, twins)
+            return
         try:
-            torch.set_num_threads(max(1, n_threads // self._at_once))
-            with ThreadPoolExecutor(self._at_once) as threads:
-                yield from threads.map(self._cells, parts, twins)
+            torch.set_num_threads(n_threads // at_once)
+            with ThreadPoolExecutor(at_once) as threads:
+                yield from threads.map(fit, parts, twins)
         finally:
             torch.set_num_threads(n_threads)
 
-    def _cells(self, x: Tensor, twin: Tensor | None) -> dict[str, Scores]:
-        found = {"probe": self._cross(x), "control": self._cross(x, self._control, seen=True)}
+    def _cells(self, budget: int, x: Tensor, twin: Tensor | None) -> dict[str, Scores]:
+        cross, length = partial(self._cross, memory_budget=budget), partial(self._length, memory_budget=budget)
+        found = {"probe": cross(x), "control": cross(x, self._control, seen=True)}
         if self._asked.permuted_labels:
-            found["permuted"] = self._cross(x, self._permuted)
-        found["seen"] = found["probe"] if self._seen is self._folds else self._cross(x, seen=True)
+            found["permuted"] = cross(x, self._permuted)
+        found["seen"] = found["probe"] if self._seen is self._folds else cross(x, seen=True)
         if twin is not None:
-            found["untrained"] = self._cross(twin)
-        return found | {"bits": self._length(x, self._target), "control_bits": self._length(x, self._control)}
+            found["untrained"] = cross(twin)
+        return found | {"bits": length(x, self._target), "control_bits": length(x, self._control)}
 
     def joined(
         self, parts: Sequence[dict[str, Scores]], embedding: Float[Tensor, "example d_model"] | None
     ) -> Measured:
         """What ``cells`` gave, with the controls that are the same for all cells."""
         found = {"majority": _scored(self._target, majority(self._target).numpy())}
-        found["position"] = self._cross(position_features(self.labelled.words["token"].to_numpy()))
+        cross = partial(self._cross, memory_budget=self._asked.memory_budget)
+        found["position"] = cross(position_features(self.labelled.words["token"].to_numpy()))
         if embedding is not None:
-            found["embedding"] = self._cross(embedding[None])
+            found["embedding"] = cross(embedding[None])
         found |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         bits, control_bits = (found.pop(name)[:, 0] for name in ("bits", "control_bits"))
         uniform = prior = np.nan
@@ -240,18 +246,20 @@ class Measuring:
         n_probes = sum(each.n_probes for each in self._fits)
         return n_probes - sum(each.n_converged for each in self._fits), n_probes
 
-    def _cross(self, x: Examples | Tensor, target: Target | None = None, *, seen: bool = False) -> Scores:
+    def _cross(
+        self, x: Examples | Tensor, target: Target | None = None, *, memory_budget: int | None, seen: bool = False
+    ) -> Scores:
         target, folds = target or self._target, self._seen if seen else self._folds
         given, labels = x.to(self._device, torch.float64), target.to(self._device)
-        found = cross_fit(given, labels, folds, self._asked.kind, self._penalties, memory_budget=self._budget)
+        found = cross_fit(given, labels, folds, self._asked.kind, self._penalties, memory_budget=memory_budget)
         self._fits.append(found)
         return _scored(target, found.hits if target.n_classes else found.loss)
 
-    def _length(self, x: Tensor, target: Target) -> Float[np.ndarray, "cell 1"]:
+    def _length(self, x: Tensor, target: Target, *, memory_budget: int) -> Float[np.ndarray, "cell 1"]:
         if not self._has_code:
             return np.full((len(x), 1), np.nan)
         given, labels = x.to(self._device, torch.float64), target.to(self._device)
-        how: Any = {"seed": self._asked.seed, "memory_budget": self._budget}
+        how: Any = {"seed": self._asked.seed, "memory_budget": memory_budget}
         return description_length(given, labels, self._asked.kind, self._penalties, **how)[:, None]
 
 

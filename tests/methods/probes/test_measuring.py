@@ -205,3 +205,18 @@ def test_whoever_stops_in_the_middle_has_all_threads_again():
     next(going)
     going.close()
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize(("n_heads", "budget", "share"), [(1, 1 << 24, (2, 1 << 24)), (2, 1, (1, 1))])
+def test_one_alone_has_all_threads_and_no_budget_is_divided_to_none(monkeypatch, n_heads, budget, share):
+    index, fit, asked = words(), scores.cross_fit, set()
+
+    def fitting(*args, memory_budget):
+        asked.add((torch.get_num_threads(), memory_budget))
+        return fit(*args)
+
+    monkeypatch.setattr(scores, "cross_fit", fitting)
+    options = ProbeOptions(penalties=(1.0,), memory_budget=budget, description_lengths=False)
+    list(Measuring(labelled(index, "number"), options, torch.device("cpu")).cells(heads(index)[:n_heads], None))
+    assert asked == {share}
