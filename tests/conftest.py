@@ -2,6 +2,7 @@ import os
 import re
 import shutil
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zlib import crc32
@@ -24,6 +25,7 @@ jaxtyping.install_import_hook(
 
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from device.simulator import SimulatedCuda, install  # noqa: E402
 
 STRICT = os.environ.get("INTERP_STRICT") == "1"
 FIRST = {"test_advice_typed", "test_house", "test_notebooks", "test_results_show_themselves", "test_workers"}
@@ -142,13 +144,27 @@ def browser(chromium):
         launched.close()
 
 
+SIMULATED = not torch.cuda.is_available()
+"""Whether what is marked ``gpu`` runs on the simulated device: outside of tests/device in `make test-all` alone."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
     """Files are dealt out in the order of their tests."""
     items.sort(key=lambda item: item.path.stem not in FIRST)
-    if not torch.cuda.is_available():
-        for item in items:
-            if item.get_closest_marker("gpu"):
-                item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if on_gpu and SIMULATED:
+        install()
+        for item in on_gpu:
+            if item.path.parent.name != "device":
+                item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Fixtures of a module, too, find the simulated device there."""
+    with SimulatedCuda() if SIMULATED and item.get_closest_marker("gpu") else nullcontext():
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -116,6 +116,7 @@ def test_a_device_that_is_not_there_is_a_clear_error(gpt2):
         load_model(gpt2, device="cuda:99")
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the simulated device has no TF32")
 def test_a_copy_is_compared_with_its_module_in_whole_precision():
     """With TF32, which a user may have asked for, products on the device differ from the copy's by a thousandth."""
     torch.set_float32_matmul_precision("high")
