@@ -36,6 +36,7 @@ from torch import Tensor
 
 from interp.errors import InputError, shown, suggest
 from interp.interventions.rows import Batch, Row
+from interp.model.devices import sent
 from interp.options import MetricName
 from interp.tasks.task import EncodedExample
 
@@ -161,6 +162,7 @@ class Answers:
     # the right answers' tokens; -1 behind the last, and everywhere where some answer of the row has several tokens
     right: Int[Tensor, "batch right"]
     wrong: Int[Tensor, "batch wrong"]  # likewise the wrong answers'
+    ids: Int[Tensor, " token"]  # all rows' right and wrong ones, in order
     targets: Int[Tensor, "batch answer_pos"]  # the tokens that `positions` predict, where a continuation is scored
     scored: Bool[Tensor, "batch answer_pos"]  # which of them belong to the row's continuation
     examples: tuple[EncodedExample, ...] = ()  # each row's, where the metric is a function
@@ -171,32 +173,34 @@ class Answers:
         device, last = batch.tokens.device, batch.deciding
         known = [row.encoded if row.encoded.single_tokens else None for row in batch.rows]
         right, wrong = (
-            _padded([[token for (token,) in getattr(each, name)] if each else [] for each in known]).to(device)
+            _padded([[token for (token,) in getattr(each, name)] if each else [] for each in known])
             for name in ("rights", "wrongs")
         )
-        n_scored = torch.tensor([len(row.continuation) for row in batch.rows], device=device)
+        ids = np.unique(np.concatenate([right.ravel(), wrong.ravel()]))
+        n_scored = np.array([len(row.continuation) for row in batch.rows])
         longest = int(n_scored.max()) if metric == "sentence_log_probability" else 0
         positions = range(last - longest, last) if longest else range(last, last + 1)
         return cls(
             positions,
-            right,
-            wrong,
+            sent(right, device),
+            sent(wrong, device),
+            sent(ids[ids >= 0], device),
             batch.tokens[:, last + 1 - longest : last + 1],
-            torch.arange(longest, 0, -1, device=device) <= n_scored[:, None],
+            sent(np.arange(longest, 0, -1) <= n_scored[:, None], device),
             tuple(row.encoded for row in batch.rows) if isinstance(metric, MetricFunction) else (),
         )
 
     def take(self, index: Int[Tensor, " row"]) -> "Answers":
         """Those of some rows, in this order and as often as they are named."""
         examples = tuple(self.examples[each] for each in index.tolist()) if self.examples else ()
-        found = (self.right[index], self.wrong[index], self.targets[index], self.scored[index])
+        found = (self.right[index], self.wrong[index], self.ids, self.targets[index], self.scored[index])
         return Answers(self.positions, *found, examples)
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "row longest"]:
+def _padded(rows: Sequence[Sequence[int]]) -> Int[np.ndarray, "row longest"]:
     """The rows, with -1 behind what is shorter than the longest; one column at least."""
     longest = max(1, *map(len, rows))
-    return torch.tensor([[*row, *[-1] * (longest - len(row))] for row in rows])
+    return np.array([[*row, *[-1] * (longest - len(row))] for row in rows])
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from interp.errors import InputError, suggest
 from interp.interventions.engine.plan import activations_of
 from interp.interventions.replacement import ALIKE, Erase, Later, Means, Patch, Replacement, Resample, Zero
 from interp.interventions.rows import Batch, Row, task_rows
-from interp.model.devices import documented
+from interp.model.devices import documented, sent
 from interp.model.sites import Site
 from interp.model.weights import weights_hash
 from interp.options import ReplacementName
@@ -95,14 +95,14 @@ def _means(
         groups: dict[tuple[str, Hashable], list[int]] = {}
         for name, (number, row) in product(names, enumerate(batch.rows)):
             groups.setdefault((name, ALIKE[name](row)), []).append(number)
-        for (site, activation), ((name, alike), numbers) in product(by_site.items(), groups.items()):
+        chosen = {key: sent(np.array(numbers), batch.tokens.device) for key, numbers in groups.items()}
+        for (site, activation), ((name, alike), numbers) in product(by_site.items(), chosen.items()):
             # At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones.
             part = activation[numbers].to(torch.promote_types(activation.dtype, torch.float32))
             key = name, alike, site
             for one in part if name == "positional_mean" else [part.sum(dim=(0, 1))]:
                 sums[key] = sums.get(key, 0) + one
-            n = len(part) if name == "positional_mean" else part.shape[0] * part.shape[1]
-            counts[key] = counts.get(key, 0) + n
+            counts[key] = counts.get(key, 0) + len(part) * (1 if name == "positional_mean" else part.shape[1])
     return {key: total / counts[key] for key, total in sums.items()}
 
 

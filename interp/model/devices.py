@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import torch
 
 from interp.arguments import P, R, named_arguments
@@ -64,6 +65,26 @@ def place_of(model: Any) -> tuple[torch.device, torch.dtype]:
         return first.device, first.dtype
     device, dtype = getattr(model.cfg, "device", None), getattr(model.cfg, "dtype", None)
     return torch.device(device or "cpu"), dtype or torch.float32
+
+
+def sent(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """An array on a device, which nobody waits for: to a GPU it is copied from memory that stays in its place."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def fetched(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """Begin to copy a tensor to the host; the function that is returned waits for it, and for nothing behind it."""
+    if tensor.device.type != "cuda":
+        return tensor.cpu
+    copy = tensor.to("cpu", non_blocking=True)
+    done = torch.cuda.current_stream(tensor.device).record_event()
+
+    def waited() -> torch.Tensor:
+        done.synchronize()
+        return copy
+
+    return waited
 
 
 SETTINGS = (

@@ -180,7 +180,7 @@ def linear(
         product = torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, name, [], algorithm)
         activation = None if activation in POST_OPS else activation
     else:
-        product = torch.addmm(bias, x, weight) if x.ndim == 2 else x @ weight + bias
+        product = torch.addmm(bias, x.flatten(0, -2), weight).unflatten(0, x.shape[:-1])
     return product if activation is None else ACTIVATIONS[activation](product)
 
 

@@ -8,7 +8,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -78,14 +78,27 @@ def _sha256(weights: list[tuple[str, Tensor]]) -> str:
 
 
 def _state(weights: list[tuple[str, Tensor]]) -> str:
-    digest = xxhash.xxh3_128()
+    digest, held = xxhash.xxh3_128(), list[Tensor]()
     for name, tensor in weights:
         digest.update(f"{name}{tuple(tensor.shape)}{tensor.stride()}{tensor.dtype}".encode())
         # In the order of the memory, so that a permuted view is not copied.
         strides = tensor.stride()
         order = sorted(range(tensor.ndim), key=strides.__getitem__, reverse=True)
-        digest.update(tensor.permute(order).reshape(-1).view(torch.uint8).cpu().numpy().data)
+        held.append(tensor.permute(order).reshape(-1).view(torch.uint8))
+    for each in _together(held):
+        digest.update(each.cpu().numpy().data)
     return digest.hexdigest()
+
+
+def _together(held: list[Tensor]) -> Iterator[Tensor]:
+    """What each device holds, the small tensors of a GPU as one: each copy to the host is waited for."""
+    small: dict[torch.device, list[Tensor]] = {}
+    for each in held:
+        if each.device.type == "cuda" and len(each) < SLICE:
+            small.setdefault(each.device, []).append(each)
+        else:
+            yield each
+    yield from map(torch.cat, small.values())
 
 
 class _Stacked:

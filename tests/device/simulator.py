@@ -282,7 +282,7 @@ def dispatch(func, args, kwargs):
     mine = [each for each in flat if isinstance(each, DeviceTensor)]
     if func is aten.is_pinned.default and not mine:
         return _pinned(args[0])
-    if func is aten._pin_memory.default and not mine:
+    if func in (aten.pin_memory.default, aten._pin_memory.default) and not mine:
         return _pin(args[0].clone())
     if not mine and not any(isinstance(each, torch.device) and _is_cuda(each) for each in flat):
         return func(*args, **kwargs)
@@ -424,13 +424,17 @@ def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False
         LOG.launch("fused attention: its mask as numbers")
     if not LOG.paused:
         LOG.flops += 4 * query.numel() * key.shape[-2]
+    options = {"scale": scale, "enable_gqa": enable_gqa}
+    learned = torch.is_grad_enabled() and any(each.requires_grad for each in given)
+    if query.dtype != torch.float64 and not learned:  # kernels whose scores take no memory
+        z = _AS_IS(*_bare((query, key, value, attn_mask)), dropout_p, is_causal, **options)
+        return DeviceTensor(z, query.device)
     LOG.paused += 1
     try:
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
-        return torch._scaled_dot_product_attention_math(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )[0]
+        math = torch._scaled_dot_product_attention_math
+        return math(query, key, value, attn_mask, dropout_p, is_causal, **options)[0]
     finally:
         LOG.paused -= 1
 
@@ -444,12 +448,6 @@ class _Mode(TorchDispatchMode):
 
 class Event:
     """Of a stream; to wait for it is to wait for the device."""
-
-    def __init__(self, **options):
-        pass
-
-    def record(self, stream=None):
-        pass
 
     def synchronize(self):
         LOG.wait("an event")
@@ -498,7 +496,7 @@ class SimulatedCuda:
             self._current = device if isinstance(device, int) else torch.device(device).index or 0
 
         return {
-            "Event": Event,
+            "current_stream": lambda device=None: types.SimpleNamespace(record_event=Event),
             "is_available": lambda: True,
             "device_count": lambda: self._devices,
             "current_device": lambda: self._current,

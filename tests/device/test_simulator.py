@@ -117,8 +117,7 @@ def test_what_is_pinned_is_copied_without_waiting():
     torch.arange(3.0).to("cuda", non_blocking=True)  # from memory that may be moved meanwhile
     pinned.to("cuda")
     assert LOG.n_waits == 2
-    fetched, done = x.to("cpu", non_blocking=True), torch.cuda.Event()
-    done.record()
+    fetched, done = x.to("cpu", non_blocking=True), torch.cuda.current_stream().record_event()
     assert LOG.n_waits == 2
     done.synchronize()
     assert (LOG.n_waits, fetched.tolist()) == (3, [1, 2, 3])

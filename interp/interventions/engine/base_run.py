@@ -1,7 +1,8 @@
 """The batch without interventions: run once, and every cell starts from it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -60,15 +61,15 @@ class BaseRun:
         if layer != self._layer:
             self._layer, self._here = layer, {}
         if name not in self._here:
-            self._here[name] = self._kept[Site(name, layer).hook_name].to(self._device)
+            self._here[name] = self._kept[Site(name, layer).hook_name].to(self._device, non_blocking=True)
         return self._here[name]
-
-    def tokens(self, name: str, layer: int) -> Callable[[Tensor, Tensor], Float[Tensor, "_ ..."]]:
-        """Gives the activations at a site by rows and positions."""
-        return lambda rows, positions: self.at(name, layer)[rows, positions]
 
     def row_scores(self) -> RowScores:
         """The scores without interventions."""
+        return self._row_scores
+
+    @cached_property
+    def _row_scores(self) -> RowScores:
         return RowScores.of(self._scores)
 
     @torch.inference_mode()
@@ -101,9 +102,8 @@ class BaseRun:
             logits = torch.einsum("nad,nd->na", columns, last) + self.model.b_U[ids]
             at = torch.arange(2, device=ids.device).expand_as(ids)
         else:
-            known, at = ids.clamp(min=0).unique(return_inverse=True)
-            logits = last @ self.model.W_U[:, known] + self.model.b_U[known]
-            at = at.where(ids >= 0, -1)
+            logits = last @ self.model.W_U[:, answers.ids] + self.model.b_U[answers.ids]
+            at = torch.searchsorted(answers.ids, ids).where(ids >= 0, -1)
         logits = self.model.unembed.capped(logits)
         n_right = answers.right.shape[1]
         found = replace(answers, right=at[:, :n_right], wrong=at[:, n_right:])

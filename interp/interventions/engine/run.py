@@ -12,22 +12,33 @@ is written at TransformerLens' ``hook_resid_mid`` reaches the MLP alone. Otherwi
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from jaxtyping import Int
+from torch import Tensor
 
 from interp.errors import LoadError
 from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.chunk import Chunk, Strand
 from interp.interventions.engine.layers import Wavefront
-from interp.interventions.engine.plan import Classifier, Interventions, NoRoomError, Sizes, entry_sites, out_of_memory
-from interp.interventions.metrics import AnyMetric, CellScores, RowScores
+from interp.interventions.engine.plan import (
+    Classifier,
+    Interventions,
+    NoRoomError,
+    Sizes,
+    entry_sites,
+    kind_of,
+    out_of_memory,
+)
+from interp.interventions.metrics import AnyMetric, CellScores, RowScores, Scores
 from interp.interventions.rows import Batch, Row, batches
 from interp.model.config import TransformerConfig
+from interp.model.devices import fetched
 from interp.model.loading.bridge import has_hooks, is_bridge, module_behind
 from interp.model.loading.copy_check import TOLERANCE, differences, written_difference
 from interp.model.loading.load import module_checkpoint
@@ -159,6 +170,19 @@ def _kind(bridge: Any) -> str:
     return type(module_behind(bridge)).__name__
 
 
+AHEAD = {"cpu": 0, "cuda": 1}
+"""How many chunks are run, by device type, before what they found is waited for: the host prepares the next one."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A chunk that a device has been told to run."""
+
+    chunk: Chunk
+    fired: Int[np.ndarray, " trajectory"]  # how often an intervention acts on each trajectory
+    found: Callable[[], Tensor]  # waits for values, margins and squares
+
+
 class Engine:
     """Measures many cells on batches; ``halvings`` counts how often memory ran out and less was run at once."""
 
@@ -187,8 +211,18 @@ class Engine:
         """Measure some chunks of a batch, or every cell, in the order of the layers that they begin in."""
         classifier = Classifier(base.batch, causal=self._model.config.causal)
         asked = (chunk for chunk, _ in self._planned(base.batch, classifier)) if chunks is None else chunks
-        for each in asked:
-            yield from self._run(self._strands[each.start : each.stop], base, classifier)
+        begun, ahead = list[Begun](), AHEAD[kind_of(base.final.device)]
+        try:
+            for chunk in asked:
+                begun += self._begun(self._strands[chunk.start : chunk.stop], base, classifier)
+                while len(begun) > ahead:
+                    yield from self._scores(begun.pop(0), base)
+        except NoRoomError:
+            for each in begun:
+                yield from self._scores(each, base)
+            raise
+        for each in begun:
+            yield from self._scores(each, base)
 
     def chunks(self, batch: Batch) -> Iterator[tuple[range, int]]:
         """What is run together, of the strands by their numbers, and how many tokens are computed for it."""
@@ -209,30 +243,33 @@ class Engine:
             taken, packed = taken + bytes_needed, packed + n_tokens
         yield range(start, len(self._strands)), packed
 
-    def _run(self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier) -> Iterator[CellScores]:
-        """The scores; where memory does not suffice, of each half of the strands."""
+    def _begun(self, strands: Sequence[Strand], base: BaseRun, classifier: Classifier) -> list[Begun]:
+        """What is being run; where memory does not suffice, each half of the strands."""
         failed = None
         try:
             with torch.inference_mode():
-                found = self._scores(Chunk(strands, classifier, base.batch.length, base.final.device), base)
+                return [self._begin(Chunk(strands, classifier, base.batch.length), base)]
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
             failed = error.with_traceback(None)
-        if failed is None:
-            yield from found
-        elif len(strands) == 1:
+        if len(strands) == 1:
             raise self._no_room("one cell on", base.batch) from failed
-        else:  # what the failed run held is gone by now
-            self.halvings += 1
-            half = len(strands) // 2
-            yield from [*self._run(strands[:half], base, classifier), *self._run(strands[half:], base, classifier)]
+        self.halvings += 1  # what the failed run held is gone by now
+        half = len(strands) // 2
+        return [*self._begun(strands[:half], base, classifier), *self._begun(strands[half:], base, classifier)]
 
-    def _scores(self, chunk: Chunk, base: BaseRun) -> list[CellScores]:
+    def _begin(self, chunk: Chunk, base: BaseRun) -> Begun:
         wavefront = Wavefront(base, chunk)
-        rows = torch.from_numpy(chunk.rows).to(base.final.device)
-        scores = base.scores(wavefront.run(), rows)
-        found = RowScores.of(scores, wavefront.squares(), wavefront.fired())
+        scores = base.scores(wavefront.run(), wavefront.rows)
+        together = torch.cat([scores.value.double(), scores.margin.double(), wavefront.editor.squares])
+        return Begun(chunk, wavefront.fired(), fetched(together))
+
+    def _scores(self, begun: Begun, base: BaseRun) -> list[CellScores]:
+        """What was run, once the device is through."""
+        chunk, n = begun.chunk, begun.chunk.n
+        value, margin, squares = begun.found().split([n, n, n * base.batch.length])
+        found = RowScores.of(Scores(value, margin), chunk.squares(squares.numpy()), begun.fired)
         unchanged = base.row_scores()
         return [
             _of_strand(strand, unchanged, chunk.rows[span], found.take(span))

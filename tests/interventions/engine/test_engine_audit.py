@@ -14,7 +14,7 @@ from interp.errors import AuditError
 from interp.interventions import sweep_run as audit_module
 from interp.interventions import sweep_run as sweep_module
 from interp.interventions.engine.base_run import BaseRun
-from interp.interventions.engine.chunk import Editor
+from interp.interventions.engine.editor import Editor
 from interp.interventions.engine.layers import BlockAttention, Wavefront
 from interp.interventions.engine.run import Engine
 from interp.interventions.hooked_runs import PlainRun
@@ -56,7 +56,7 @@ BREAKS = {
     "the MLP": (Wavefront, "_mlp", lambda out: 1.01 * out),
     "what heads write": (Wavefront, "_write", lambda out: 1.01 * out),
     "the last stream": (Wavefront, "_final", lambda out: out.flip(0)),
-    "the attention": (BlockAttention, "run", lambda found: (found[0], 0.99 * found[1])),
+    "the attention": (BlockAttention, "run", lambda z: 0.99 * z),
     "the base run": (BaseRun, "row_scores", lambda found: dataclasses.replace(found, value=found.value + 0.1)),
     "the margins": (BaseRun, "row_scores", lambda found: dataclasses.replace(found, margin=-found.margin)),
     "the changes": (Editor, "apply", lambda tensor: tensor.roll(1, -1)),

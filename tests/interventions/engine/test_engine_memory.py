@@ -251,13 +251,16 @@ class TestOffloading:
     @pytest.mark.gpu
     def test_a_gpu_holds_no_more_than_its_budget(self):
         shape = {"n_layers": 12, "n_heads": 8, "d_model": 512, "d_head": 64, "d_mlp": 2048, "d_vocab": 1000}
-        model = random_model(**shape, n_ctx=512).to("cuda")
+        model = random_model(**shape, n_ctx=512, dtype=torch.float32)
+        with torch.no_grad():  # or rounding would grow from layer to layer
+            for each in (each for each in model.parameters() if each.ndim > 1):
+                each.mul_(0.1)
+        model.to("cuda")
         task = random_task(0, lengths=(500,), d_vocab=1000)
         least = needed(model, task)
         with torch.no_grad():
-            model(
-                torch.zeros(1, 4, dtype=torch.long)
-            )  # cuBLAS takes its workspace with its first product, and keeps it
+            # cuBLAS takes its workspace with its first product, and keeps it.
+            model(torch.zeros(1, 4, dtype=torch.long))
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         found = Sweep(cells()).run(model, task, memory_budget=least)
@@ -265,7 +268,8 @@ class TestOffloading:
         assert torch.cuda.max_memory_allocated() - before <= 1.2 * least
         whole = Sweep(cells()).run(model, task)
         assert not whole.provenance["offloaded"]
-        np.testing.assert_allclose(found.examples["value"], whole.examples["value"], rtol=1e-3, atol=1e-3)
+        largest = whole.examples["value"].abs().max()
+        np.testing.assert_allclose(found.examples["value"], whole.examples["value"], rtol=0, atol=1e-5 * largest)
 
 
 def run_out(monkeypatch, error, most, calls=None):

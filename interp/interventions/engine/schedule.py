@@ -1,0 +1,271 @@
+"""What a chunk does in each layer, as numbers of tokens: worked out on the host, and sent to the device in one copy.
+
+A device runs behind the host, which only tells it what to do next. Whenever an index went over, or a value came back,
+the host would wait until the device has caught up.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from interp.interventions.engine.chunk import Block, Chunk, Edits, Move, Pack
+from interp.interventions.engine.plan import STAGES
+from interp.interventions.intervention import heads_at
+from interp.model.devices import sent
+from interp.model.sites import Site
+from interp.model.transformer import HookedTransformer
+
+BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(len(STAGES))
+BY_HEAD = ("q_input", "k_input", "v_input", "result")
+"""Sites that are read head by head."""
+
+
+class Numbers:
+    """Arrays of whole numbers that go to a device together; each is known by its place among them."""
+
+    def __init__(self) -> None:
+        self._arrays, self._n = list[np.ndarray](), 0
+
+    def add(self, array: Int[np.ndarray, " _"]) -> slice:
+        """One more array."""
+        self._arrays.append(array.astype(np.int64, copy=False))
+        self._n += len(array)
+        return slice(self._n - len(array), self._n)
+
+    def on(self, device: torch.device) -> Int[Tensor, " number"]:
+        """All of them there."""
+        return sent(np.concatenate([np.zeros(0, np.int64), *self._arrays]), device)
+
+
+@dataclass(frozen=True)
+class Gather:
+    """A ``Move``; arrays by their places."""
+
+    rows: slice
+    positions: slice
+    order: slice | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """Some entries of an activation, and what they become; arrays by their places."""
+
+    edits: Edits  # whose values
+    rows: slice  # by entry, the row in the batch
+    positions: slice  # by entry, the token position
+    components: slice | None  # by entry, the head or neuron; None for whole activations
+    noted: slice  # by entry, its number among all trajectories' positions
+    tokens: tuple[slice, ...]  # by entry, where it stands in the activation
+    keys: slice | None = None  # of a pattern, the keys that are replaced; None for all
+
+
+@dataclass(frozen=True)
+class HeadChanges:
+    """What is replaced of one head, in the order of the interventions."""
+
+    head: int
+    tokens: slice  # that are changed, in order; the changes' own are places among these
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class Attended:
+    """The queries of one block, and the keys that they look at."""
+
+    n: int  # trajectories
+    queries: range  # positions
+    place: slice  # of the queries' tokens
+    n_keys: int
+    span: slice  # of the keys' tokens that the block holds
+    n_held: int  # positions for each trajectory
+    inside: slice  # of the keys, those that are held; an array, where `scattered`
+    scattered: bool
+    rows: slice | None  # array: the base run's rows that have the other keys; None where all are held
+    # arrays: trajectories, positions and tokens of what other trajectories hold in the block's stead
+    owned: tuple[slice, slice, slice] | None
+    patterns: tuple[Change, ...]
+
+
+@dataclass
+class LayerSteps:
+    """What happens in one layer."""
+
+    narrow: bool = False  # whether the answers' positions suffice
+    joins: dict[int, Gather] = field(default_factory=dict)  # by stage, what joins there
+    changes: dict[str, list[Change]] = field(default_factory=dict)  # by site
+    by_head: dict[str, list[HeadChanges]] = field(default_factory=dict)
+    attention: Gather | None = None  # the queries' tokens
+    key_positions: slice | None = None  # arrays, where positions turn keys and queries: of each token
+    query_positions: slice | None = None
+    attended: list[Attended] = field(default_factory=list)
+    kept: list[Gather | None] = field(default_factory=list)  # before the MLP and behind it
+
+
+class Schedule:
+    """All layers' steps, and the arrays of numbers that they name.
+
+    ``rows`` are every trajectory's in the batch; ``final`` says where the answers' positions stand at the end:
+    trajectories, positions and tokens.
+    """
+
+    def __init__(self, chunk: Chunk, model: HookedTransformer, length: int, answers: range):
+        self._chunk, self._model, self._length, self._answers = chunk, model, length, answers
+        self._pack, self.numbers = Pack(chunk.rows, length), Numbers()
+        self.rows = self.numbers.add(chunk.rows)
+        n_layers, first = model.config.n_layers, chunk.first_layer
+        begin = n_layers if first is None else first
+        self.layers = {layer: self._layer(layer) for layer in range(begin, n_layers)}
+        columns, trajectories = np.arange(answers.start, answers.stop), np.arange(chunk.n)[:, None]
+        place = self._pack.place[trajectories if chunk.owner is None else chunk.owner[:, columns], columns]
+        held = np.nonzero(place >= 0)
+        self.final = tuple(map(self.numbers.add, (*held, place[held])))
+
+    def _layer(self, layer: int) -> LayerSteps:
+        steps = LayerSteps(self._answers_suffice(layer))
+        for stage, names in enumerate(STAGES):
+            if stage == BEFORE_WRITING:
+                self._attend(layer, steps)
+            if stage == (BEFORE_MLP if self._model.config.d_mlp else AFTER_MLP):
+                steps.kept.append(self._keep(narrow=steps.narrow))
+            if wanted := self._chunk.wanted.get((layer, stage)):
+                self._put(steps.joins, stage, self._pack.join(wanted))
+            for name in names:
+                for edits in self._chunk.edits.get(Site(name, layer), ()) if name != "pattern" else ():
+                    steps.changes.setdefault(name, []).append(self._change(edits))
+                if name in BY_HEAD and name in steps.changes:
+                    steps.by_head[name] = list(self._by_head(name, layer))
+        steps.kept.append(self._keep(narrow=steps.narrow))
+        return steps
+
+    def _put(self, into: dict[int, Gather], stage: int, move: Move | None) -> None:
+        if (found := self._gather(move)) is not None:
+            into[stage] = found
+
+    def _gather(self, move: Move | None) -> Gather | None:
+        if move is None:
+            return None
+        order = None if move.order is None else self.numbers.add(move.order)
+        return Gather(self.numbers.add(move.rows), self.numbers.add(move.positions), order)
+
+    def _keep(self, *, narrow: bool) -> Gather | None:
+        return self._gather(self._pack.keep(self._answers)) if narrow else None
+
+    def _answers_suffice(self, layer: int) -> bool:
+        """Whether this is the last layer, and nothing has to be measured in it away from the answers' positions."""
+        last = layer == self._model.config.n_layers - 1
+        return last and not self._changed_again(layer) and Site("pattern", layer) not in self._chunk.edits
+
+    def _changed_again(self, layer: int) -> bool:
+        """Whether a trajectory that has begun is changed after the attention of this layer."""
+        begun: np.ndarray = np.any(self._pack.place >= 0, axis=1)
+        for stage in range(len(STAGES)):
+            for block in self._chunk.wanted.get((layer, stage), ()):
+                if stage > BEFORE_ATTENTION and begun[block.trajectories].any():
+                    return True
+                begun[block.trajectories] = True
+        return False
+
+    def _change(self, edits: Edits) -> Change:
+        entries = edits.entries()
+        return self._entries(edits, entries, (self._pack.place[entries[0], entries[2]],))
+
+    def _entries(self, edits: Edits, entries: tuple[np.ndarray, ...], tokens: tuple[np.ndarray, ...]) -> Change:
+        trajectory, row, position, component = entries
+        add = self.numbers.add
+        components = add(component) if len(component) else None
+        noted = add(trajectory * self._length + position)
+        return Change(edits, add(row), add(position), components, noted, tuple(map(add, tokens)))
+
+    def _by_head(self, name: str, layer: int) -> Iterator[HeadChanges]:
+        """What is replaced of each head; an entry for the whole activation is one for every head."""
+        every = [(edits, edits.entries()) for edits in self._chunk.edits[Site(name, layer)]]
+        for head in range(heads_at(name, self._model)):
+            own = list[tuple[Edits, tuple[np.ndarray, ...], np.ndarray]]()
+            for edits, (trajectory, row, position, component) in every:
+                mine = component == head if len(component) else np.ones(len(row), dtype=bool)
+                if mine.any():
+                    entries = (trajectory[mine], row[mine], position[mine], np.full(np.count_nonzero(mine), head))
+                    own.append((edits, entries, self._pack.place[entries[0], entries[2]]))
+            if own:
+                tokens = np.unique(np.concatenate([places for _, _, places in own]))
+                changes = [self._entries(edits, at, (np.searchsorted(tokens, places),)) for edits, at, places in own]
+                yield HeadChanges(head, self.numbers.add(tokens), tuple(changes))
+
+    def _attend(self, layer: int, steps: LayerSteps) -> None:
+        """Have the queries at all positions that can change look; the pack then holds these."""
+        held, read_at = self._pack.spans(), self._pack.place.copy()  # keys and values stay where they are
+        causal = self._model.config.causal
+        queries = self._answers if steps.narrow else range(self._length)
+        turned = list(self._model.blocks)[layer].attn.turn.dim
+        steps.key_positions = self.numbers.add(self._pack.token_positions()) if turned else None
+        wanted = []
+        for block, _ in held:
+            # Where attention looks forward, too, every position can change.
+            start = max(block.first, block.own) if causal else 0
+            wanted.append(block.holding(tuple(each for each in queries if each >= start)))
+        steps.attention = self._gather(self._pack.hold(wanted))
+        steps.query_positions = self.numbers.add(self._pack.token_positions()) if turned else None
+        patterns = self._chunk.edits.get(Site("pattern", layer), [])
+        for (new, place), (block, span) in zip(self._pack.spans(), held, strict=True):
+            if new.positions:
+                n_keys = new.positions[-1] + 1 if causal else self._length
+                steps.attended.append(self._attended(new, place, block, span, n_keys, read_at, patterns))
+
+    def _attended(
+        self,
+        wanted: Block,
+        place: slice,
+        block: Block,
+        span: slice,
+        n_keys: int,
+        read_at: np.ndarray,
+        patterns: list[Edits],
+    ) -> Attended:
+        held = [each for each in block.positions if each < n_keys]
+        inside = slice(held[0], held[-1] + 1) if held else slice(0, 0)
+        if scattered := inside.stop - inside.start > len(held):
+            inside = self.numbers.add(np.array(held))
+        whole = block.positions == tuple(range(n_keys))
+        return Attended(
+            block.n,
+            range(wanted.positions[0], wanted.positions[-1] + 1),
+            place,
+            n_keys,
+            span,
+            len(block.positions),
+            inside,
+            scattered,
+            None if whole else self.numbers.add(self._chunk.rows[block.trajectories]),
+            None if whole else self._owned(block, n_keys, read_at),
+            tuple(each for edits in patterns for each in self._pattern(edits, wanted, n_keys)),
+        )
+
+    def _owned(self, block: Block, n_keys: int, read_at: np.ndarray) -> tuple[slice, slice, slice] | None:
+        shared = range(block.first, min(block.own, n_keys))
+        if self._chunk.owner is None or not shared:
+            return None
+        trajectories = self._chunk.owner[block.trajectories][:, shared.start : shared.stop]
+        places = read_at[trajectories, np.arange(shared.start, shared.stop)]
+        held = np.nonzero(places >= 0)
+        if not len(held[0]):
+            return None
+        add = self.numbers.add
+        return add(held[0]), add(held[1] + shared.start), add(places[held])
+
+    def _pattern(self, edits: Edits, wanted: Block, n_keys: int) -> Iterator[Change]:
+        """What is replaced in the pattern of a block, by trajectory and query of it."""
+        entries = edits.entries()
+        of, at = (np.full(size, -1) for size in self._pack.place.shape)
+        of[wanted.trajectories], at[list(wanted.positions)] = np.arange(wanted.n), np.arange(len(wanted.positions))
+        tokens = of[entries[0]], at[entries[2]]
+        mine = (tokens[0] >= 0) & (tokens[1] >= 0)
+        if mine.any():
+            chosen = tuple(each[mine] if len(each) else each for each in entries)
+            change = self._entries(edits, chosen, (tokens[0][mine], tokens[1][mine]))
+            keys = edits.intervention.keys
+            within = None if keys is None else self.numbers.add(np.array([each for each in keys if each < n_keys], int))
+            yield replace(change, keys=within)
