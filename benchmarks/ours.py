@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp import Example, HookedTransformer
+from interp.interventions.audit import audit
 from interp.interventions.engine import layers
 from interp.interventions.engine.plan import Sizes
 from interp.interventions.engine.run import Engine
@@ -18,7 +19,6 @@ from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import UNCHANGED, CellScores, Measured
 from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches
-from interp.interventions.sweep_run import audit
 from interp.model import attention
 from interp.model import layers as model_layers
 from interp.model.provenance import model_provenance

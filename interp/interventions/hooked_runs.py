@@ -41,6 +41,8 @@ from interp.interventions.metrics import (
     score,
 )
 from interp.interventions.rows import Batch, Row, batches
+from interp.model.devices import sent
+from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.collecting import listen, require_points, require_run
 from interp.shapes import Residual, Tokens
@@ -49,7 +51,8 @@ EMBEDDED = "blocks.0.hook_resid_pre"
 """The point where all of the model's input comes in: token and position embedding."""
 
 Activations = Mapping[str, Tensor]
-Hooks = list[tuple[str, Callable[..., Tensor]]]
+Hook = tuple[str, Callable[..., Tensor]]
+Hooks = list[Hook]
 
 
 class _Run:
@@ -117,6 +120,61 @@ class PlainRun(_Run):
         hooks: Hooks = [(each.site.hook_name, partial(changed, by=each)) for each in interventions]
         with torch.inference_mode():
             return RowScores.of(self._score(self._logits(self._batch.tokens, hooks)), squares, fired)
+
+
+Cell = tuple[Sequence[Intervention], int]
+"""Interventions, and the number of their draw."""
+
+
+class MixedRun(_Run):
+    """Rows of a batch, each under a cell of its own, in one forward pass; rows may be named several times.
+
+    `base` has, for each row, the number of one that is the same without interventions.
+    """
+
+    def __init__(self, model: Any, batch: Batch, metric: AnyMetric, cells: Sequence[Cell], base: Sequence[int]):
+        super().__init__(model, batch, metric)
+        self._base = sent(np.array(base), batch.tokens.device)
+        # What has to be run for their values is run before hooks are on the model; for cells of one replacement, once.
+        values: dict[tuple[int, Site, int], Tensor] = {}
+        rows: dict[tuple[int, int], list[int]] = {}
+        for row, (interventions, draw) in enumerate(cells):
+            rows.setdefault((id(interventions), draw), []).append(row)
+        known = {id(interventions): interventions for interventions, _ in cells}
+        self._hooks: Hooks = []
+        for (cell, draw), its_rows in rows.items():
+            part, index = batch.take(its_rows), sent(np.array(its_rows), batch.tokens.device)
+            for each in known[cell]:
+                key = id(each.replacement), each.site, draw
+                if key not in values:
+                    values[key] = each.values(batch, draw)
+                own = values[key][index] if len(values[key]) == len(batch.rows) else values[key]
+                hook = partial(_changed_rows, by=each, batch=part, index=index, values=own)
+                self._hooks.append((each.site.hook_name, hook))
+
+    @torch.inference_mode()
+    def scores(self, before: Sequence[Hook] = ()) -> RowScores:
+        """Each row's scores; hooks that come `before` move what the interventions find."""
+        logits = self._logits(self._batch.tokens, [*before, *self._hooks])
+        if self._metric == "kl_divergence":
+            self._base_log_p = logits[self._base, -1].log_softmax(-1)
+        return RowScores.of(self._score(logits))
+
+    @torch.inference_mode()
+    def source_scores(self, n: int, before: Sequence[Hook] = ()) -> RowScores:
+        """The scores of the first `n` rows where their sources are run; after ``scores``."""
+        logits = self._logits(self._batch.source_tokens[:n], list(before))
+        base = None if self._base_log_p is None else self._base_log_p[:n]
+        answers = self._answers.take(torch.arange(n, device=logits.device))
+        return RowScores.of(score(self._metric, logits, answers, base))
+
+
+def _changed_rows(
+    old: Tensor, *, hook: Any, by: Intervention, batch: Batch, index: Tensor, values: Tensor
+) -> Float[Tensor, "batch ..."]:
+    new = old.clone()
+    new[index] = by.put(old[index], batch, values)
+    return new
 
 
 class Plain:

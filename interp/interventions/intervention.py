@@ -161,8 +161,11 @@ class Intervention:
 
     def apply(self, old: Float[Tensor, "..."], batch: Batch, draw: int) -> Float[Tensor, "..."]:
         """A new activation with the replacement in place; the given one stays as it is."""
-        new = self.replacement.new(old, self.values(batch, draw).to(old))
-        return torch.where(self._mask(old, batch), new, old)
+        return self.put(old, batch, self.values(batch, draw))
+
+    def put(self, old: Float[Tensor, "..."], batch: Batch, values: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """The same, of these values."""
+        return torch.where(self._mask(old, batch), self.replacement.new(old, values.to(old)), old)
 
     def _mask(self, old: Float[Tensor, "..."], batch: Batch) -> Bool[Tensor, "..."]:
         """True where `old` is replaced, in a shape that broadcasts to it."""

@@ -1,9 +1,4 @@
-"""One sweep on one model and task: its batches, its request, the frame of what was measured, and its audit.
-
-The audit measures a random sample of cells and rows again by the plain way. The base run, and the run that is patched
-from, are compared as well. Differences of values are relative to the largest value among a cell's rows and the base
-run's, those of margins to the largest margin.
-"""
+"""One sweep on one model and task: its batches, its request, and the frame of what was measured."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 
-from interp.errors import AuditError, InputError
+from interp.errors import InputError
 from interp.hashing import hash_of_rows
+from interp.interventions.audit import audit
 from interp.interventions.engine.plan import Sizes, rows_in_one_run
 from interp.interventions.engine.run import Engine, engine_model
-from interp.interventions.hooked_runs import Plain, PlainRun
+from interp.interventions.hooked_runs import Plain
 from interp.interventions.intervention import ABSENT, Cell, Intervention, Statuses
 from interp.interventions.metrics import (
     SOURCE,
@@ -27,7 +23,6 @@ from interp.interventions.metrics import (
     CellScores,
     Measured,
     MetricFunction,
-    RowScores,
     name_of,
 )
 from interp.interventions.provenance import model_asked, origin_of, task_provenance
@@ -35,79 +30,10 @@ from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
 from interp.interventions.sweep_parts import SweepWork
-from interp.model.devices import place_of
-from interp.model.loading.copy_check import TOLERANCE
 from interp.model.positions import looks_back_only, sight
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.tasks.task import Task
-
-ROWS = 8
-"""Rows that a cell is run on again, at most."""
-
-
-def audit(
-    model: Any,
-    metric: AnyMetric,
-    batches: Sequence[Batch],
-    cells: Sequence[Sequence[Intervention]],
-    found: Measured,
-    seed: int,
-    budget: int,
-) -> dict[str, Any]:
-    """Measure a sample, drawn by `seed`, again by the plain way; raises AuditError beyond the tolerance.
-
-    The `batches` hold all rows in the order of what the engine has `found`. Logits of the rows that are run together
-    take a quarter of the `budget` (bytes) at most. Returns how many ``cells`` and ``rows`` were compared, the
-    ``largest_difference`` and the ``tolerance``.
-    """
-    generator = np.random.default_rng(seed)
-    starts = np.cumsum([0, *(len(batch.rows) for batch in batches)])
-    # One in 128; of a small sweep, where it costs little, two.
-    n_cells = min(len(cells), int(np.clip(len(cells) // 128, 1 if len(cells) > 128 else 2, 16)))
-    drawn: dict[int, list[int]] = {}
-    for cell in generator.choice(len(cells), size=n_cells, replace=False).tolist():
-        drawn.setdefault(int(generator.choice(len(batches))), []).append(cell)
-    differences, n_rows = list[float](), 0
-    for number, its_cells in drawn.items():
-        batch = batches[number]
-        at_once = max(1, budget // (16 * batch.length * model.cfg.d_vocab))
-        n = min(ROWS, len(batch.rows), at_once)
-        chosen = np.sort(generator.choice(len(batch.rows), size=n, replace=False))
-        plain = PlainRun(model, batch.take(chosen.tolist()), metric, patched=found.patched)
-        again = [(UNCHANGED, 0, plain.row_scores())]
-        if found.patched:
-            again.append((SOURCE, 0, plain.source_scores()))
-        for cell in its_cells:
-            draw = int(generator.integers(found.draws[cell]))
-            again.append((cell, draw, plain.scores(cells[cell], draw)))
-        differences += _differences(found, metric, starts[number] + chosen, again)
-        n_rows += n * len(its_cells)
-    relative, tolerance = float(np.max(differences)), TOLERANCE[place_of(model)[1]]
-    if not relative <= tolerance:
-        raise AuditError(
-            f"the sweep's own audit failed: {n_rows} prompts measured again one hooked forward at a time differ by "
-            f"{relative:.1e} of the largest score, expected at most {tolerance:.0e}; please report this, and measure "
-            "without the engine meanwhile: Sweep(cells).run(model, task, plainly=True)"
-        )
-    return {"cells": n_cells, "rows": n_rows, "largest_difference": relative, "tolerance": tolerance}
-
-
-def _differences(
-    found: Measured, metric: AnyMetric, rows: Int[np.ndarray, " row"], again: Sequence[tuple[int, int, RowScores]]
-) -> list[float]:
-    """Relative differences of values and margins; NaN is one, unless a margin is not known to either."""
-    cells = [cell for cell, _, _ in again if cell != SOURCE]
-    scale, margin = (float(np.nanmax(np.abs(each[cells, 0]), initial=0.0)) for each in (found.value, found.margin))
-    scale = max(scale, float(metric == "kl_divergence"))
-    differences: list[float] = []
-    for cell, draw, plain in again:
-        values = np.abs(found.value[cell, draw, rows] - plain.value) / (scale or 1.0)
-        margins = np.abs(found.margin[cell, draw, rows] - plain.margin) / (margin or 1.0)
-        unknown = np.isnan(plain.margin) & np.isnan(found.margin[cell, draw, rows])
-        differences += [*values, *margins[~unknown]]
-    return differences
-
 
 Progress = Callable[[int, int], None]
 

@@ -180,6 +180,7 @@ class BlockAttention:
     def __init__(self, base: BaseRun, layer: int, editor: Editor, numbers: Int[Tensor, " number"]):
         self._attention, self._causal = list(base.model.blocks)[layer].attn, base.model.config.causal
         self._editor, self._numbers = editor, numbers
+        self._editor, self._numbers = editor, numbers
         length, device = base.batch.length, base.batch.tokens.device
         self._everywhere = torch.arange(length, device=device)[None]
         self._mask = torch.ones(2 * (length,), dtype=torch.bool, device=device).tril()[None, None]
