@@ -58,7 +58,7 @@ def alignment_frame(translator: Translator, pairs: Sequence[SentencePair]) -> pd
     """
     source, read = source_ids(pairs), target_ids(pairs)[:, :-1]
     _, cache = translator.run_with_cache(source, source != PAD_ID, read, names_filter="hook_alignment")
-    weights = cache["hook_alignment"].double().numpy()
+    weights = cache["hook_alignment"].double().cpu().numpy()
     return pd.DataFrame(
         [
             {

@@ -24,7 +24,7 @@ from forerunners.seq2seq import Translator
 from forerunners.toy_french import SentencePair
 from forerunners.translation import ENGLISH_TO_FRENCH, PAD_ID, Languages, n_best, sentence_ids, translation_scores
 from interp.errors import InputError
-from interp.model.devices import documented
+from interp.model.devices import documented, place_of
 
 Sentence = tuple[str, ...]
 
@@ -34,7 +34,7 @@ Sentence = tuple[str, ...]
 def sentence_scores(
     model: Forerunner, sentences: Sequence[Sequence[str]], words: Sequence[str]
 ) -> Float[Tensor, " sentence"]:
-    """``log p(e)`` of each sentence in nats, the end included.
+    """``log p(e)`` of each sentence in nats, the end included; on the CPU, as the translators' are.
 
     Args:
         model: A causal language model over the ids of `words`.
@@ -44,9 +44,9 @@ def sentence_scores(
     Raises:
         InputError: There is no sentence, or one has a word that is not in the vocabulary.
     """
-    ids = sentence_ids(sentences, words)
+    ids = sentence_ids(sentences, words).to(place_of(model)[0])
     log_p = model(ids[:, :-1]).log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0]
-    return log_p.masked_fill(ids[:, 1:] == PAD_ID, 0.0).sum(-1)
+    return log_p.masked_fill(ids[:, 1:] == PAD_ID, 0.0).sum(-1).cpu()
 
 
 @dataclass(frozen=True)

@@ -175,13 +175,14 @@ class Translator(StrictHooks, HookedRootModule):
     def forward(
         self, source: Source, source_mask: Bool[Tensor, "batch key_pos"], target: Target
     ) -> Float[Tensor, "batch query_pos d_vocab"]:
-        """The logits of the word after each of the target's, given those before and the source.
+        """The logits of the word after each of the target's, given those before and the source; on the model's device.
 
         Args:
             source: Token ids, padded on the right.
             source_mask: Where there is no padding.
             target: Token ids, BOS first; those behind a position have no influence there.
         """
+        source, source_mask, target = (each.to(self.start.weight.device) for each in (source, source_mask, target))
         encoded, start = self._encode(source, source_mask)
 
         def aligned(scores: Alignment) -> Alignment:

@@ -144,7 +144,7 @@ def translate(translator: Translator, sources: Sequence[Sequence[str]], *, most:
     mask: Bool[Tensor, "batch key_pos"] = source != PAD_ID
     written = torch.full((len(source), 1), BOS_ID)
     for _ in range(most):
-        following = translator(source, mask, written)[:, -1].argmax(-1, keepdim=True)
+        following = translator(source, mask, written)[:, -1].argmax(-1, keepdim=True).cpu()
         written = torch.cat([written, following], dim=1)
         if (written == EOS_ID).any(dim=1).all():
             break
@@ -190,7 +190,7 @@ def _beam(
     ended: list[tuple[float, list[int]]] = []
     for _ in range(most + 1):
         rows = source.expand(len(written), -1)
-        following = translator(rows, rows != PAD_ID, written)[:, -1].log_softmax(-1)
+        following = translator(rows, rows != PAD_ID, written)[:, -1].log_softmax(-1).cpu()
         total = (log_p[:, None] + following).flatten()
         log_p, place = total.topk(min(n, len(total)))
         row, token = place // len(words), place % len(words)
@@ -210,12 +210,13 @@ def _beam(
 def translation_scores(
     translator: Translator, pairs: Sequence[SentencePair], *, languages: Languages = ENGLISH_TO_FRENCH
 ) -> Float[Tensor, " pair"]:
-    """``log p(target | source)`` of each pair in nats, the end included.
+    """``log p(target | source)`` of each pair in nats, the end included; on the CPU.
 
     Raises:
         InputError: There are no pairs, or one has an unknown word.
     """
     source, target = source_ids(pairs, languages), target_ids(pairs, languages)
     logits = translator(source, source != PAD_ID, target[:, :-1])
-    losses = nn.functional.cross_entropy(logits.transpose(1, 2), target[:, 1:], ignore_index=PAD_ID, reduction="none")
-    return -losses.sum(-1)
+    read = target[:, 1:].to(logits.device)
+    losses = nn.functional.cross_entropy(logits.transpose(1, 2), read, ignore_index=PAD_ID, reduction="none")
+    return -losses.sum(-1).cpu()

@@ -70,7 +70,7 @@ def direct_effects(
             layer, (head,) = part.site.layer or 0, part.heads or ()
             z, block = kept[part.site.hook_name][:, batch.deciding], blocks[layer]
             written = (
-                (new - z[:, head]) @ block.attn.W_O[head] for new in _values(replacement, part.site, head, batch)
+                (new.to(z) - z[:, head]) @ block.attn.W_O[head] for new in _values(replacement, part.site, head, batch)
             )
             added = (block.added_to_the_stream(z, change) for change in written)
             frozen, anew = _changes(model.ln_final, stream, difference, added)

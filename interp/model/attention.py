@@ -52,7 +52,7 @@ class Bilinear(nn.Module):
         self.w_score = nn.Parameter(torch.eye(d_head).repeat(n_heads, 1, 1))
 
     def forward(self, q: Queries, k: Keys) -> AttentionScores:
-        return q @ self.w_score @ k.transpose(-1, -2)
+        return q @ self.w_score.to(q.dtype) @ k.transpose(-1, -2)
 
 
 class Additive(nn.Module):
@@ -68,7 +68,7 @@ class Additive(nn.Module):
         self.w_score = nn.Parameter(torch.ones(n_heads, d_head))
 
     def forward(self, q: Queries, k: Keys) -> AttentionScores:
-        return torch.einsum("hd,bhqkd->bhqk", self.w_score, (q[:, :, :, None] + k[:, :, None]).tanh())
+        return torch.einsum("hd,bhqkd->bhqk", self.w_score.to(q.dtype), (q[:, :, :, None] + k[:, :, None]).tanh())
 
 
 def make_scores(config: TransformerConfig) -> Dot | Bilinear | Additive:
@@ -205,17 +205,21 @@ class Attention(nn.Module):
         return z.transpose(1, 2)
 
     def scores(self, q: HeadVectors, k: KeyVectors, places: Places) -> AttentionScores:
-        """What the pattern is the softmax of; minus infinity where a query may not look. `q` and `k` are turned."""
-        queries = q.transpose(1, 2)
-        scores = self.offsets.to_scores(self.score(queries, self._by_query_head(k)), queries, places)
+        """What the pattern is the softmax of; minus infinity where a query may not look. `q` and `k` are turned.
+
+        In at least 32 bits, as in TransformerLens: in bfloat16, a score of 60 is off by up to an eighth.
+        """
+        wide = torch.promote_types(q.dtype, torch.float32)
+        queries, keys = q.transpose(1, 2).to(wide), self._by_query_head(k).to(wide)
+        scores = self.offsets.to_scores(self.score(queries, keys), queries, places)
         return soft_cap(scores, self.cap).masked_fill(~places.within(self.window).allowed(), -torch.inf)
 
     def pattern(self, scores: AttentionScores) -> AttentionScores:
-        """The softmax of the scores; with sinks, less their share."""
+        """The softmax of the scores, in the model's dtype; with sinks, less their share."""
         if self.sinks is None:
-            return scores.softmax(-1)
+            return scores.softmax(-1).to(self.W_O.dtype)
         sinks = self.sinks[:, None, None].expand(len(scores), -1, scores.shape[2], 1)
-        return torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1]
+        return torch.cat([scores, sinks], dim=-1).softmax(-1)[..., :-1].to(self.W_O.dtype)
 
     def mix(self, pattern: AttentionScores, v: KeyVectors, places: Places) -> HeadVectors:
         """``z``: the values' means, weighted by the pattern."""

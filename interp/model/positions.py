@@ -250,7 +250,7 @@ class Relative(NoOffsets):
 
     def to_scores(self, scores: AttentionScores, q: Queries, places: Places) -> AttentionScores:
         """The scores with the queries' products with the distances' vectors."""
-        return scores + (q * self.scale @ self.rel_K.T).gather(-1, self._index(places, scores))
+        return scores + (q * self.scale @ self.rel_K.T.to(q.dtype)).gather(-1, self._index(places, scores))
 
     def to_z(self, z: Queries, pattern: AttentionScores, places: Places) -> Queries:
         """The values' means with those of the distances' vectors."""

@@ -114,8 +114,8 @@ class TunedLens:
 
 
 def translated(x: Residual, W: Float[Tensor, "d_model d_model"], b: Float[Tensor, " d_model"]) -> Residual:
-    """``x + x W + b``, computed in the translator's dtype and added in the stream's."""
-    return x + (x.to(W.dtype) @ W + b).to(x.dtype)
+    """``x + x W + b``, computed on the stream's device in the translator's dtype, and added in the stream's."""
+    return x + (x.to(W.dtype) @ W.to(x.device) + b.to(x.device)).to(x.dtype)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
