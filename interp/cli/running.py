@@ -38,7 +38,7 @@ class Work:
     Attributes:
         model: A folder or checkpoint file, a hub name, bridge:NAME (through TransformerLens), or an embedded model;
             None for the embedded default.
-        device: Where the model is: cpu, cuda or auto.
+        device: Where the model is: cpu, cuda, cuda:N or auto.
         dtype: Number format of the model: float32, bfloat16, float16 or float64.
         threads: CPU threads; the last bits of results depend on it.
         processes: Worker processes, each with its own CPU threads; the results do not depend on their number.

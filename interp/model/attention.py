@@ -99,7 +99,7 @@ class KeyValueCache:
         return cls([[] for _ in range(n_layers)])
 
     def step(self, new: PaddingMask, n_layers: int) -> tuple["KeyValueCache", SeenMask]:
-        """A cache for one pass over `new` positions, and the mask of all.
+        """A cache for one pass over `new` positions, and the mask of all; where these are, if the model has moved.
 
         ``commit`` takes over what the pass has read, so a pass that fails on its way leaves this cache as it was.
         """
@@ -108,11 +108,11 @@ class KeyValueCache:
                 f"cache: it holds {len(self.layers)} layers, the model has {n_layers}; "
                 f"start with KeyValueCache.empty({n_layers})"
             )
-        before = new[:, :0] if self.attention_mask is None else self.attention_mask
+        before = new[:, :0] if self.attention_mask is None else self.attention_mask.to(new.device)
         if len(new) != len(before):
             raise InputError(f"cache: it holds {len(before)} prompts, got {len(new)}; start an empty one")
         seen = torch.cat([before, new], dim=1)
-        return KeyValueCache([[*layer] for layer in self.layers], seen), seen
+        return KeyValueCache([[each.to(seen.device) for each in layer] for layer in self.layers], seen), seen
 
     def commit(self, step: "KeyValueCache") -> None:
         """Take over what a finished pass has read into its `step`."""

@@ -161,8 +161,8 @@ def train(
         The loss of every step, and that of the held-out rows, in nats for each token.
 
     Raises:
-        InputError: There are fewer rows than the steps need, the loss is no longer a finite number, or there is a
-            folder and the model is no transformer.
+        InputError: There are fewer rows than the steps need, the loss is no longer a finite number, the weights are
+            in float16, or there is a folder and the model is no transformer.
         LoadError: The folder holds another training, or a damaged checkpoint.
         OutputError: The folder cannot be written to.
 
@@ -227,6 +227,11 @@ class _Run:
         if folder is not None and not isinstance(model, HookedTransformer):
             got = type(model).__name__
             raise InputError(f"folder: checkpoints hold a HookedTransformer, got a {got}; leave the folder out")
+        if any(each.dtype == torch.float16 for each in model.parameters()):
+            raise InputError(
+                "model: expected weights in float32, got float16, in which Adam divides by 0; train model.float(), for "
+                "products in 16 bits with precision='bfloat16'"
+            )
         self._model, self._config, self._folder = model, config, folder
         self._held_out, self._training = list(held_out), Training(dataclasses.asdict(config), material)
         self._optimizers = _make_optimizers(model, config)

@@ -113,7 +113,7 @@ def logit_lens(
     final = log_probabilities(read_out(model, streams[-1])[mask])
     frames, tops = [], []
     for depth, x in enumerate(streams):
-        translated = x if translate is None or depth == len(streams) - 1 else translate(x, depth)
+        translated = x if translate is None or depth == len(streams) - 1 else translate(x, depth).to(x.device)
         logits = read_out(model, translated)[mask]
         nats = log_probabilities(logits)
         frames.append(read.assign(depth=depth, **_measures(logits, nats, final, following)))

@@ -291,7 +291,7 @@ def direct_logit_attribution(
     if wrong is not None:
         other, other_bias = _unembedding(model, wrong, len(rows), wide)
         direction, bias = direction - other, bias - other_bias
-    final, parts = stream.total[rows, at].to(wide), stream.components[:, rows, at].to(wide)
+    final, parts = (x.to(model.W_U.device, wide) for x in (stream.total[rows, at], stream.components[:, rows, at]))
     norm = model.ln_final
     written = (norm.share(parts, norm.scale(final)) * direction).sum(-1)
     constant = (norm.b.to(wide) * direction).sum(-1) + bias

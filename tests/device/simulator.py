@@ -260,9 +260,15 @@ def _is_cuda(device):
 def _with_index(device):
     """A device of the host as it is; of the simulated one, as Python is told."""
     device = torch.device(device)
-    if device.type not in ("cuda", NAME):
+    if device.type == NAME:
+        return _LAST[0]
+    if device.type != "cuda":
         return device
     return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+
+
+_LAST = [torch.device("cuda", 0)]
+"""Of the operation before: what PyTorch's C++ makes beside a tensor, to which all devices are one, is meant for it."""
 
 
 def _pin(values):
@@ -286,6 +292,7 @@ def dispatch(func, args, kwargs):
         return _pin(args[0].clone())
     if not mine and not any(isinstance(each, torch.device) and _is_cuda(each) for each in flat):
         return func(*args, **kwargs)
+    _LAST[:] = [each.device for each in mine[:1]] or _LAST
     views, pointwise, there, composite = _INSTALLED[0](func)
     if composite:  # in inference mode they come here whole
         with _Mode():

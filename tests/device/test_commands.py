@@ -28,7 +28,7 @@ COMMANDS = {
     "heads": f"heads {TASK} {FEW} --no-cards --out {{folder}}",
     "head": f"head 2.2 {TASK} {FEW} --max-units 2",
     "ablate": f"ablate {TASK}",
-    "patch": f"patch {TASK} --site resid_pre --by layer,pos",
+    "patch": f"patch {TASK} --site resid_pre --by layer,pos --layer 2",
     "attend": "attend --data {data} --relation nsubj,det",
     "probe": f"probe --task agreement --n 24 --feature number --head 2.2 {LDA}",
     "activations collect": "activations collect --data {data} --site z --layer 2 --out {folder}",
