@@ -88,3 +88,10 @@ def test_a_command(name, data, tmp_path, monkeypatch):
             else each == cuda[place]
         )
         assert same, (place, each, cuda[place])
+
+
+@pytest.mark.slow
+def test_the_doctor_multiplies_there():
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 0, result.output
+    assert "torch on cuda:0" in result.stdout
