@@ -38,6 +38,8 @@ SHAPES = (
     {"n_layers": 12, "n_heads": 3, "d_model": 12, "d_head": 4, "d_mlp": 24},
     {"n_layers": 5, "n_heads": 4, "n_kv_heads": 2, "d_model": 24, "d_head": 6, "d_mlp": 32, "positions": "rotary"},
 )
+UNITS = 100
+"""What commands draw, unless another number is asked for."""
 SWEEPS = (("z", "zero"), ("z", "positional_mean"), ("z", "resample"), ("z", "patch"), ("resid_pre", "patch"))
 
 
@@ -191,7 +193,7 @@ class RandomSweep:
         rng = random.Random(seed)
         self.site, self.replacement = kind or rng.choice(SWEEPS)
         self.model = random_model(seed=seed, dtype=dtype, **rng.choice(SHAPES))
-        lengths = tuple(rng.choice((5, 6, 8)) for _ in range(8))
+        lengths = tuple(rng.choice((5, 6, 8)) for _ in range(UNITS))
         self.task = random_task(seed, lengths=lengths)
         sites = [Site(self.site, layer) for layer in range(self.model.config.n_layers)]
         patched = self.replacement == "patch"
