@@ -35,7 +35,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.methods.probes.data import Scores, Target
+from interp.methods.probes.data import ByStrength, Scores, Target, own_of
 from interp.methods.probes.linear import ROUNDING, Examples, LinearProbes, Problems, fit_lda, fit_logistic, fit_ridge
 from interp.methods.probes.mlp import MLPProbes, fit_mlp
 from interp.options import ProbeKind
@@ -148,13 +148,13 @@ def fit(kind: ProbeKind, x: Examples, target: Target, trains_on: Problems) -> Li
     return SOLVERS[kind](x, target, replace(trains_on, penalty=_penalties(kind, x, trains_on)))
 
 
-def problems_of(
-    atom: Int[Tensor, " example"], trains_on: Bool[Tensor, "mask atom"], penalties: Sequence[float]
-) -> Problems:
+Strengths = Sequence[float] | Float[Tensor, " strength"]
+
+
+def problems_of(atom: Int[Tensor, " example"], trains_on: Bool[Tensor, "mask atom"], penalties: Strengths) -> Problems:
     """Every training set with every strength; those of a set stand together."""
-    n = len(penalties)
-    penalty = torch.tensor(list(penalties), dtype=torch.float64, device=atom.device).repeat(len(trains_on))
-    return Problems(atom, trains_on.repeat_interleave(n, dim=0), penalty[None])
+    penalty = torch.as_tensor(penalties, dtype=torch.float64, device=atom.device).repeat(len(trains_on))
+    return Problems(atom, trains_on.repeat_interleave(len(penalties), dim=0), penalty[None])
 
 
 def _penalties(kind: ProbeKind, x: Examples, problems: Problems) -> Float[Tensor, "#cell problem"]:
@@ -208,20 +208,15 @@ def cross_fit(
     ordered = sorted(penalties, reverse=True)
     sums, hits, loss, n_converged = _fitted(x, target, folds, kind, ordered, memory_budget)
     chosen = torch.stack([_choice(sums, each) for each in folds.rounds], dim=1)
-    of_example = chosen[:, torch.from_numpy(folds.atom).to(x.device)]
-    own = (torch.arange(len(x), device=x.device)[:, None], of_example, torch.arange(x.shape[1], device=x.device)[None])
-    sizes = torch.tensor(ordered, dtype=torch.float64, device=x.device)
-    found, lost, strength = (each.cpu().numpy() for each in (hits[own], loss[own], sizes[chosen]))
-    return CrossFit(found, lost, strength, sums[..., 0].numel(), n_converged)
-
-
-ByStrength = Float[Tensor, "cell strength example"]
+    own = (torch.arange(len(x))[:, None], torch.arange(x.shape[1])[None], chosen[:, torch.from_numpy(folds.atom)])
+    found, lost, strength = hits[own], loss[own], torch.tensor(ordered, dtype=torch.float64)[chosen]
+    return CrossFit(found.numpy(), lost.numpy(), strength.numpy(), sums[..., 0].numel(), n_converged)
 
 
 def _choice(sums: Float[Tensor, "cell mask strength atom"], each: Split) -> Int[Tensor, " cell"]:
     """The strength of a round, by its number."""
     if not each.inner:
-        return torch.zeros(len(sums), dtype=torch.long, device=sums.device)
+        return torch.zeros(len(sums), dtype=torch.long)
     total = sum((sums[:, inner.mask, :, inner.test] for inner in each.inner), 0.0)
     return torch.as_tensor(total).argmin(dim=1)
 
@@ -229,24 +224,23 @@ def _choice(sums: Float[Tensor, "cell mask strength atom"], each: Split) -> Int[
 def _fitted(
     x: Examples, target: Target, folds: Folds, kind: ProbeKind, strengths: Sequence[float], memory_budget: int | None
 ) -> tuple[Float[Tensor, "cell mask strength atom"], ByStrength, ByStrength, int]:
-    """Losses summed by training set, strength and atom; each example's hit and loss, of its round's probes."""
-    atom, masks = torch.from_numpy(folds.atom).to(x.device), torch.from_numpy(folds.trains_on).to(x.device)
-    n_masks, n_atoms, n = len(masks), masks.shape[1], len(strengths)
-    sums = x.new_zeros(len(x), n_masks, n, n_atoms)
-    hits, loss = (x.new_full((len(x), n, x.shape[1]), torch.nan) for _ in range(2))
-    tested = torch.zeros_like(masks)
-    tested[[each.mask for each in folds.rounds], [each.test for each in folds.rounds]] = True
-    members = torch.nn.functional.one_hot(atom, n_atoms).to(x)
-    n_converged = 0
+    """Losses summed by training set, strength and atom; each example's hit and loss, of its round's probes.
+
+    They are computed where x is, and on the CPU when they are given.
+    """
+    by_round = np.array([each.mask for each in folds.rounds])
+    atom, own = torch.from_numpy(np.stack([folds.atom, by_round[folds.atom]])).to(x.device)
+    masks, n = torch.from_numpy(folds.trains_on).to(x.device), len(strengths)
+    members = (atom[:, None] == torch.arange(masks.shape[1], device=x.device)).to(x)
+    sums: list[Tensor] = []
+    hits = loss = x.new_full((len(x), x.shape[1], n), torch.nan)
+    n_converged = atom.new_zeros(())
     for numbers, probes, scores, found in fitted(kind, x, target, atom, masks, strengths, memory_budget):
-        sums[:, list(numbers)] = found.permute(0, 2, 3, 1) @ members
+        sums.append(found.permute(0, 2, 3, 1) @ members)
         right = target.hits(scores).to(x).unflatten(2, (-1, n)) if target.n_classes else found * torch.nan
-        for at, mask in enumerate(numbers):
-            mine = tested[mask][atom]
-            loss[:, :, mine] = found[:, mine, at].transpose(1, 2)
-            hits[:, :, mine] = right[:, mine, at].transpose(1, 2)
-        n_converged += int(probes.converged.sum())
-    return sums, hits, loss, n_converged
+        hits, loss = (own_of(each, own, numbers, before) for each, before in ((right, hits), (found, loss)))
+        n_converged += probes.converged.sum()
+    return torch.cat(sums, dim=1).cpu(), hits.cpu(), loss.cpu(), int(n_converged)
 
 
 def fitted(
@@ -255,17 +249,17 @@ def fitted(
     target: Target,
     atom: Int[Tensor, " example"],
     masks: Bool[Tensor, "mask atom"],
-    penalties: Sequence[float],
+    penalties: Strengths,
     memory_budget: int | None = None,
 ) -> Iterator[tuple[range, LinearProbes | MLPProbes, Scores, Float[Tensor, "cell example mask strength"]]]:
     """Numbers of training sets that are fitted together; their probes, scores of all examples, and losses.
 
     Of more features than examples, the examples span a space of fewer, and a penalty on the norm keeps weights there.
     """
-    n, width = len(penalties), x.shape[2]
+    n, width, penalties = len(penalties), x.shape[2], torch.as_tensor(penalties, dtype=torch.float64, device=x.device)
     if kind in ("logistic", "ridge") and width > x.shape[1]:
         x = x @ torch.linalg.qr(x.mT).Q
-        penalties = [each * x.shape[2] / width for each in penalties]  # shares of the variance of one feature
+        penalties = penalties * x.shape[2] / width  # shares of the variance of one feature
     squares = 0 if kind == "mlp" else OF_FEATURES * (x.shape[2] + 1) ** 2
     each = len(x) * n * x.element_size() * (OF_EXAMPLES * x.shape[1] * target.n_columns + squares)
     size = max(1, min(BYTES_AT_ONCE, memory_budget or BYTES_AT_ONCE) // each)

@@ -140,6 +140,19 @@ class Target:
         return (scores - self.signs()[None, :, :, None]).square().sum(dim=2)
 
 
+ByStrength = Float[Tensor, "cell example strength"]
+
+
+def own_of(
+    found: Float[Tensor, "cell example mask strength"], own: Int[Tensor, " example"], numbers: range, others: ByStrength
+) -> ByStrength:
+    """What each example's own training set has of it, if its number is among these; else what the others have."""
+    place = own - numbers.start
+    among = (place >= 0) & (place < len(numbers))
+    place = place.clamp(0, len(numbers) - 1)[None, :, None, None].expand(len(found), -1, 1, found.shape[3])
+    return torch.where(among[:, None], found.gather(2, place)[:, :, 0], others)
+
+
 def choose_cells(
     site: str | Sequence[str], model: Any, layers: Sequence[int] | None = None, heads: Sequence[Head] | None = None
 ) -> list[Part]:

@@ -73,14 +73,14 @@ class Moments:
         """
         centre = x.mean(dim=1, keepdim=True)
         away = x - centre
-        atoms = range(problems.trains_on.shape[1])
-        members = [(problems.atom == each).nonzero()[:, 0] for each in atoms]
+        atoms = torch.arange(problems.trains_on.shape[1], device=x.device)
+        counts = (problems.atom[:, None] == atoms).sum(dim=0)
+        members = problems.atom.argsort(stable=True).split(counts.tolist())
         parts = [away[:, each] for each in members]
-        counts = torch.tensor([float(len(each)) for each in members], dtype=x.dtype, device=x.device)
         sums = torch.stack([part.sum(dim=1) for part in parts], dim=1)
         products = torch.stack([part.mT @ part for part in parts], dim=1)
         used = problems.trains_on.to(x.dtype)
-        n = used @ counts
+        n = used @ counts.to(x.dtype)
         mean = (used @ sums) / n[:, None]
         squares = (used @ products.flatten(2)).unflatten(2, products.shape[2:])
         scatter = squares - n[:, None, None] * mean[..., :, None] * mean[..., None, :]
@@ -122,11 +122,18 @@ _RENEWED = 10
 """Steps after which those that are left get other coordinates."""
 _STEEP = 0.5
 _SHORTENINGS = 20
+_UNSEEN = 3
+"""Lengths that a GPU tries of every step, as many as a batch of probes has been seen to need."""
 _STILL_WORTH = 0.8
 """The share of probes at work above which it costs less to carry the others along than to copy these."""
 
 Coordinates = Float[Tensor, "cell problem feature column"]
 PerProbe = Float[Tensor, "cell problem"]
+
+
+def steps_unseen(device: torch.device) -> int:
+    """Steps from one look at which probes are through to the next: a GPU that is asked is waited for."""
+    return 1 if device.type == "cpu" else 10
 
 
 def fit_logistic(x: Examples, target: Target, problems: Problems, *, most_steps: int = MOST_STEPS) -> LinearProbes:
@@ -186,7 +193,7 @@ class _Descent:
         bound = 0.25 if self._columns == 1 else 0.5
         moments = Moments.of(x, problems)
         self._basis, self._varies = _basis(moments, bound, self._penalty), moments.varies
-        self._n, self._n_steps = moments.n, 0
+        self._n, self._n_steps, self._unseen = moments.n, 0, steps_unseen(x.device)
         self._weight = x.new_zeros(shape)
         self._absent = _absent(target, problems).to(x)
         self._scores = self._absent.expand(*x.shape[:2], -1, -1)
@@ -205,13 +212,14 @@ class _Descent:
         direction = self._memory.direction(self._gradient)
         moved = self._basis @ direction
         along = self._scores_of(moved)
-        self._stop(along)
-        left = (~self._stopped.all(dim=0)).nonzero()[:, 0]
-        if not len(left):
-            return False
-        if len(left) <= _STILL_WORTH * len(self._active):
-            self._keep(left)
-            direction, moved, along = direction[:, left], moved[:, left], along[..., left]
+        if self._n_steps % self._unseen == 0:
+            self._stop(along)
+            left = (~self._stopped.all(dim=0)).nonzero()[:, 0]
+            if not len(left):
+                return False
+            if len(left) <= _STILL_WORTH * len(self._active):
+                self._keep(left)
+                direction, moved, along = direction[:, left], moved[:, left], along[..., left]
         going = (~self._stopped).to(direction)
         direction, moved = (each * going[..., None, None] for each in (direction, moved))
         along = along * going[:, None, None]
@@ -269,15 +277,16 @@ class _Descent:
     def _search(self, direction: Coordinates, moved: Coordinates, along: Scores) -> tuple[PerProbe, Scores, Scores]:
         """How far every probe goes, and its scores and errors there."""
         start = (self._gradient * direction).sum(dim=(2, 3))
+        most = _STEEP * start.abs()
         inside = self._penalty * (moved * self._weight)[:, :, :-1].sum(dim=(2, 3))
         bend = self._penalty * moved[:, :, :-1].square().sum(dim=(2, 3))
         length = torch.ones_like(start)
-        for _ in range(_SHORTENINGS):
+        for more in reversed(range(_SHORTENINGS if self._unseen == 1 else _UNSEEN)):
             scores = self._scores + length[:, None, None] * along
             residual = self._errors(scores)
             slope = (residual * along).sum(dim=(1, 2)) + inside + length * bend
-            steep = slope > _STEEP * start.abs()
-            if not steep.any():
+            steep = slope > most
+            if not more or (self._unseen == 1 and not steep.any()):
                 break
             length = torch.where(steep, length * (start / (start - slope)).clamp(0.05, 0.9), length)
         return length, scores, residual
@@ -310,7 +319,7 @@ def _basis(moments: Moments, bound: float, penalty: PerProbe) -> Float[Tensor, "
     n_features = moments.mean.shape[-1]
     eye = torch.eye(n_features, dtype=moments.mean.dtype, device=moments.mean.device)
     hessian = bound * moments.scatter + penalty[..., None, None] * eye
-    inverse = _inverse_root(torch.linalg.cholesky(hessian)) * moments.varies[..., None]
+    inverse = _inverse_root(torch.linalg.cholesky_ex(hessian).L) * moments.varies[..., None]
     basis = hessian.new_zeros(*hessian.shape[:2], n_features + 1, n_features + 1)
     basis[..., :-1, :-1] = inverse
     basis[..., -1, :-1] = -(moments.mean[..., None, :] @ inverse)[..., 0, :]

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.methods.probes.data import Scores, Target
-from interp.methods.probes.linear import Examples, Moments, Problems
+from interp.methods.probes.linear import Examples, Moments, Problems, steps_unseen
 
 HIDDEN = 64
 MOST_EPOCHS = 200
@@ -33,7 +33,7 @@ class MLPProbes:
     """What was fitted: weights and biases of the hidden layer ``[cell problem feature hidden]``, and of the scores.
 
     Features are centred by `mean` and divided by `spread`, infinite for one that does not vary in what a probe trains
-    on. `n_epochs` are those of the probe that took most.
+    on. `n_epochs` are those of the probe that took most; on a GPU some more may be.
     """
 
     weights: Weights
@@ -82,12 +82,13 @@ class _Training:
         decides = (torch.rand(x.shape[1], generator=self._generator) < 0.1).to(x.device)
         mask = problems.mask().to(x).T
         self._trains, self._decides = mask * ~decides, mask * decides
-        few = self._decides.sum(dim=1) == 0  # of so few examples, those that are trained on decide
-        self._decides[few] = mask[few]
+        few = self._decides.sum(dim=1, keepdim=True) == 0  # of so few examples, those that are trained on decide
+        self._decides = torch.where(few, mask, self._decides)
         self._penalty = problems.penalty.to(x).expand(len(x), -1) / mask.sum(dim=1)
         self._weights = self._first(hidden, problems.n)
         self._moments = [(torch.zeros_like(each), torch.zeros_like(each)) for each in self._weights]
         self._steps, self._n_epochs = 0, 0
+        self._orders: list[Tensor] = []
         self._active = torch.arange(problems.n, device=x.device)
         self._best = [each.clone() for each in self._weights]
         self._best_loss = x.new_full((len(x), problems.n), torch.inf)
@@ -96,11 +97,16 @@ class _Training:
 
     def epoch(self) -> bool:
         """One pass over the examples; whether any probe is left afterwards."""
-        order = torch.randperm(self._x.shape[1], generator=self._generator).to(self._x.device)
-        for batch in order.split(BATCH):
+        if not self._orders:
+            n, unseen = self._x.shape[1], range(steps_unseen(self._x.device))
+            orders = torch.stack([torch.randperm(n, generator=self._generator) for _ in unseen])
+            self._orders = list(orders.to(self._x.device))
+        for batch in self._orders.pop(0).split(BATCH):
             self._step(batch)
         self._remember()
         self._n_epochs += 1
+        if not self._orders:
+            self._keep()
         return len(self._active) > 0
 
     def result(self) -> MLPProbes:
@@ -145,7 +151,7 @@ class _Training:
             self._weights[number] = self._weights[number] - _RATE / (1 - first**self._steps) * mean / unbiased
 
     def _remember(self) -> None:
-        """Keep what is best so far; leave out the probes that have waited long enough at all cells."""
+        """Keep what is best so far, until a probe has waited long enough."""
         total = torch.zeros_like(self._waited[:, self._active])
         for batch in torch.arange(self._x.shape[1], device=self._x.device).split(BATCH):
             with torch.no_grad():
@@ -159,6 +165,9 @@ class _Training:
             best[:, self._active] = torch.where((better & running)[..., None, None], weight, best[:, self._active])
         self._waited[:, self._active] = waited
         self._converged[:, self._active] |= waited >= PATIENCE
+
+    def _keep(self) -> None:
+        """Leave out the probes that are through at all cells."""
         kept = (~self._converged[:, self._active].all(dim=0)).nonzero()[:, 0]
         if len(kept) < len(self._active):
             self._active = self._active[kept]

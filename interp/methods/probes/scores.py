@@ -31,7 +31,7 @@ from torch import Tensor
 
 from interp.interventions.engine.run import shape_of
 from interp.methods.probes.cross_fitting import BYTES_AT_ONCE, PENALTIES, CrossFit, cross_fit, fitted, make_folds
-from interp.methods.probes.data import Labelled, Target
+from interp.methods.probes.data import Labelled, Target, own_of
 from interp.methods.probes.linear import Examples
 from interp.model.devices import documented, place_of
 from interp.model.transformer import HookedTransformer
@@ -115,14 +115,17 @@ def description_length(
     """Bits of the code of the labels (classes), with the probes of every cell."""
     n = x.shape[1]
     order = np.random.default_rng(seed).permutation(n)
-    atom = torch.from_numpy(_blocks(n)[np.argsort(order)]).to(x.device)
-    n_blocks = int(atom.max()) + 1
+    block = torch.from_numpy(_blocks(n)[np.argsort(order)])
+    n_blocks, atom = int(block.max()) + 1, block.to(x.device)
     before = torch.ones(n_blocks, n_blocks, device=x.device).tril(-1).bool()[1:]
-    bits = x.new_full((len(x), len(penalties)), float((atom == 0).sum()) * np.log2(target.n_classes))
+    loss = x.new_zeros(len(x), n, len(penalties))
     for numbers, _, _, found in fitted(kind, x, target, atom, before, penalties, memory_budget):
-        for at, number in enumerate(numbers):
-            bits += found[:, atom == number + 1, at].sum(dim=1) / np.log(2)
-    return bits.min(dim=1).values.cpu().numpy() + np.log2(len(penalties))
+        loss = own_of(found, atom - 1, numbers, loss)
+    loss = loss.cpu()
+    bits = loss.new_full((len(x), len(penalties)), float((block == 0).sum()) * np.log2(target.n_classes))
+    for number in range(1, n_blocks):
+        bits += loss[:, block == number].sum(dim=1) / np.log(2)
+    return bits.min(dim=1).values.numpy() + np.log2(len(penalties))
 
 
 def prior_length(counts: Int[np.ndarray, " class"]) -> float:
