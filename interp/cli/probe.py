@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from interp.methods.probes.verdicts import ProbeResult
 
 _SHOWN = 12
-_ASKED = ("feature", "site", "kind", "measure", "task", "data", "store", "held_out", "n_probes")
+_ASKED = ("feature", "site", "kind", "measure", "task", "data", "store", "held_out", "n_probes", "fitted_on")
 _OF_SOURCES = {
     "at": ("--task",),
     "context": ("--data",),

@@ -199,6 +199,8 @@ def _notes(result: Any) -> tuple[str, ...]:
         notes.append(f"Not measured: {listed(missing)}. The excess is over the toughest of the other controls.")
     if how.get("n_unconverged"):
         notes.append(f"{how['n_unconverged']:,} of {how['n_probes']:,} probes did not converge.")
+    if "cpu" in how.get("fitted_on", "") and how["device"] != "cpu":
+        notes.append("Probes as few as these were fitted on the CPU, which is through with them sooner than the GPU.")
     return tuple(notes)
 
 

@@ -1,14 +1,90 @@
-"""Probes on a GPU: steps that the host does not wait for."""
+"""Probes of a model on a GPU: few are fitted on the CPU, and more in steps that the host does not wait for."""
 
+import sys
+
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from device.counting import LOG
+from device.simulator import SimulatedCuda
 
-from interp.methods.probes import linear, mlp
+import interp
+from interp.methods.probes import linear, mlp, scores
 from interp.methods.probes.cross_fitting import PENALTIES, problems_of
 from interp.methods.probes.data import Target
+from interp.report.probes_sentences import summarise
 
 pytestmark = [pytest.mark.gpu, pytest.mark.unchecked]
+
+SOLVERS = tuple(f"interp/methods/probes/{name}.py" for name in ("cross_fitting", "linear", "mlp"))
+SCORES = "interp/methods/probes/scores.py"
+
+
+@pytest.fixture(scope="module")
+def model():
+    with SimulatedCuda():
+        yield interp.load_model(device="cuda")
+
+
+@pytest.fixture
+def probed(model, monkeypatch):
+    """What is found where fits of so many products are worth a GPU, and each fit's numbers."""
+
+    fit = scores.cross_fit
+
+    def probing(worth, **options):
+        fits = []
+        monkeypatch.setattr(scores, "WORTH_A_GPU", worth)
+        monkeypatch.setattr(scores, "cross_fit", lambda *args, **how: fits.append(fit(*args, **how)) or fits[-1])
+        LOG.clear()
+        return interp.probe(model, "agreement", n=24, site="z", feature="number", **options), fits
+
+    return probing
+
+
+def of_solvers():
+    """Launches and waits of the lines that fit probes, or give them to a device."""
+    launches = sum(n for place, n in LOG.lines.items() if place.startswith((*SOLVERS, SCORES)))
+    return launches, sum(n for (_, place), n in LOG.waits.items() if place.startswith((*SOLVERS, SCORES)))
+
+
+def test_few_are_fitted_on_the_cpu(probed):
+    found, _ = probed(scores.WORTH_A_GPU, layers=[1])
+    assert not any(place.startswith(SOLVERS) for place in LOG.lines)
+    assert LOG.n_launches <= 3300  # reads activations of two models, and makes one of them
+    assert LOG.n_waits <= 530
+    assert found.provenance["fitted_on"] == "cpu"
+    assert any("were fitted on the CPU" in each for each in summarise(found).notes)
+
+
+def test_products_decide(probed):
+    """Of 4 heads, 43 training sets with 5 strengths, 32 features, and 48 words beside them."""
+    products = 4 * 43 * 5 * 32 * (48 + 32)
+    for worth, where in ((products + 1, "cpu"), (products, "cuda")):
+        found, _ = probed(worth, layers=[1], kind="lda", description_lengths=False, permuted_labels=False)
+        assert found.provenance["fitted_on"] == where
+
+
+ALL = {"layers": [1]}
+FEW = {"heads": [(2, 2)], "kind": "mlp", "cv": 2, "description_lengths": False, "permuted_labels": False}
+
+
+@pytest.mark.parametrize(
+    ("options", "most_launches", "most_waits"), [(ALL, 53_000, 176), (FEW, 111_000, 300)], ids=["logistic", "mlp"]
+)
+def test_a_gpu_finds_what_a_cpu_finds(probed, options, most_launches, most_waits):
+    expected, on_cpu = probed(sys.maxsize, **options)
+    found, on_gpu = probed(0, **options)
+    launches, waits = of_solvers()
+    assert (expected.provenance["fitted_on"], found.provenance["fitted_on"]) == ("cpu", "cuda")
+    assert not any("on the CPU" in each for each in summarise(found).notes)
+    pd.testing.assert_frame_equal(found.examples, expected.examples)
+    pd.testing.assert_frame_equal(found.cells, expected.cells, rtol=1e-6)
+    for own, other in zip(on_gpu, on_cpu, strict=True):
+        np.testing.assert_array_equal(own.strength, other.strength)
+    assert launches <= most_launches
+    assert waits <= most_waits
 
 
 @pytest.fixture

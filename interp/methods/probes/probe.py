@@ -140,6 +140,7 @@ def probe(
             "measure": "accuracy" if marked.classes else "R2",
             "classes": list(marked.classes),
             "untrained": twin is not None,
+            "fitted_on": " and ".join(sorted(measuring.fitted_on)),
             "n_probes": measuring.counts[1],
             "n_unconverged": measuring.counts[0],
             "description_uniform": None if np.isnan(found.uniform) else found.uniform,

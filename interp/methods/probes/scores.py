@@ -33,6 +33,7 @@ from interp.interventions.engine.run import shape_of
 from interp.methods.probes.cross_fitting import BYTES_AT_ONCE, PENALTIES, CrossFit, cross_fit, fitted, make_folds
 from interp.methods.probes.data import Labelled, Target, own_of
 from interp.methods.probes.linear import Examples
+from interp.methods.probes.mlp import HIDDEN
 from interp.model.devices import documented, place_of
 from interp.model.transformer import HookedTransformer
 from interp.options import ProbeKind, ProbeOptions
@@ -147,6 +148,12 @@ AT_ONCE = 4
 """Fits side by side on a CPU, with a share of the threads each: problems as small as these gain little from several."""
 ON_GPU = 16
 """Cells that are fitted at once on a GPU."""
+WORTH_A_GPU = 2 * 10**7
+"""Products in a step of all probes of a fit from which on they are fitted on a GPU.
+
+Its step is some 170 launches of 10 microseconds, however few the probes are; a thread of a CPU was measured to do 1
+(logistic) to 5 (MLP) such products in a nanosecond, so that four threads do these in 5 to 1 milliseconds.
+"""
 CACHE = 1 << 18
 """Bytes of activations that are fitted at once on a CPU: what stays in its cache; one cell at least."""
 
@@ -170,12 +177,13 @@ class Measured:
 
 
 class Measuring:
-    """Fits the probes of one feature, cell by cell, on a device, with the kind and penalties that are used."""
+    """Fits the probes of one feature, cell by cell, on a device, few on the CPU; with the kind and penalties used."""
 
     def __init__(self, labelled: Labelled, asked: ProbeOptions, device: torch.device):
         self.labelled, self._asked, self._device = labelled, asked, device
         self._penalties = tuple(asked.penalties or PENALTIES)
         self._fits: list[CrossFit] = []
+        self.fitted_on: set[str] = set()  # kinds of device
         how: dict[str, Any] = {"nested": len(self._penalties) > 1, "seed": asked.seed}
         self._folds = make_folds(labelled.groups, labelled.lemmas, asked.cv, **how)
         self._seen = self._folds
@@ -195,12 +203,14 @@ class Measuring:
         self, x: Float[Tensor, "cell example feature"], twin: Float[Tensor, "cell example feature"] | None
     ) -> Iterator[dict[str, Scores]]:
         """What some cells at a time reach, with the lengths of their codes as ``bits`` and ``control_bits``."""
-        size = ON_GPU if self._device.type == "cuda" else max(1, CACHE // (8 * x[0].numel()))
+        device = self._place(x)
+        self.fitted_on.add(device.type)
+        size = max(1, CACHE // (8 * x[0].numel())) if device.type == "cpu" else ON_GPU
         parts = x.split(size)
         twins = [None] * len(parts) if twin is None else twin.split(size)
         n_threads = torch.get_num_threads()
-        at_once = 1 if self._device.type == "cuda" else min(AT_ONCE, n_threads, len(parts))
-        fit = partial(self._cells, max(1, (self._asked.memory_budget or BYTES_AT_ONCE) // at_once))
+        at_once = min(AT_ONCE, n_threads, len(parts)) if device.type == "cpu" else 1
+        fit = partial(self._cells, device, max(1, (self._asked.memory_budget or BYTES_AT_ONCE) // at_once))
         if at_once == 1:
             yield from map(fit, parts, twins)
             return
@@ -211,14 +221,15 @@ class Measuring:
         finally:
             torch.set_num_threads(n_threads)
 
-    def _cells(self, budget: int, x: Tensor, twin: Tensor | None) -> dict[str, Scores]:
+    def _cells(self, device: torch.device, budget: int, x: Tensor, twin: Tensor | None) -> dict[str, Scores]:
+        x = x.to(device, torch.float64)
         cross, length = partial(self._cross, memory_budget=budget), partial(self._length, memory_budget=budget)
         found = {"probe": cross(x), "control": cross(x, self._control, seen=True)}
         if self._asked.permuted_labels:
             found["permuted"] = cross(x, self._permuted)
         found["seen"] = found["probe"] if self._seen is self._folds else cross(x, seen=True)
         if twin is not None:
-            found["untrained"] = cross(twin)
+            found["untrained"] = cross(twin.to(x))
         return found | {"bits": length(x, self._target), "control_bits": length(x, self._control)}
 
     def joined(
@@ -227,9 +238,10 @@ class Measuring:
         """What ``cells`` gave, with the controls that are the same for all cells."""
         found = {"majority": _scored(self._target, majority(self._target).numpy())}
         cross = partial(self._cross, memory_budget=self._asked.memory_budget)
-        found["position"] = cross(position_features(self.labelled.words["token"].to_numpy()))
+        alone = {"position": position_features(self.labelled.words["token"].to_numpy())}
         if embedding is not None:
-            found["embedding"] = cross(embedding[None])
+            alone["embedding"] = embedding[None]
+        found |= {name: cross(each.to(self._place(each), torch.float64)) for name, each in alone.items()}
         found |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         bits, control_bits = (found.pop(name)[:, 0] for name in ("bits", "control_bits"))
         uniform = prior = np.nan
@@ -249,21 +261,28 @@ class Measuring:
         n_probes = sum(each.n_probes for each in self._fits)
         return n_probes - sum(each.n_converged for each in self._fits), n_probes
 
+    def _place(self, x: Float[Tensor, "cell example feature"]) -> torch.device:
+        """Where probes on these are fitted: the CPU is through with few before a GPU is told what to do."""
+        (n_cells, n, width), kind = x.shape, self._asked.kind
+        width = min(n, width) if kind in ("logistic", "ridge") else width
+        n_probes = min(n_cells, ON_GPU) * len(self._folds.trains_on) * len(self._penalties) * self._target.n_columns
+        work = n_probes * width * (n + width) * (HIDDEN if kind == "mlp" else 1)
+        return self._device if work >= WORTH_A_GPU else torch.device("cpu")
+
     def _cross(
-        self, x: Examples | Tensor, target: Target | None = None, *, memory_budget: int | None, seen: bool = False
+        self, x: Examples, target: Target | None = None, *, memory_budget: int | None, seen: bool = False
     ) -> Scores:
         target, folds = target or self._target, self._seen if seen else self._folds
-        given, labels = x.to(self._device, torch.float64), target.to(self._device)
-        found = cross_fit(given, labels, folds, self._asked.kind, self._penalties, memory_budget=memory_budget)
+        labels = target.to(x.device)
+        found = cross_fit(x, labels, folds, self._asked.kind, self._penalties, memory_budget=memory_budget)
         self._fits.append(found)
         return _scored(target, found.hits if target.n_classes else found.loss)
 
-    def _length(self, x: Tensor, target: Target, *, memory_budget: int) -> Float[np.ndarray, "cell 1"]:
+    def _length(self, x: Examples, target: Target, *, memory_budget: int) -> Float[np.ndarray, "cell 1"]:
         if not self._has_code:
             return np.full((len(x), 1), np.nan)
-        given, labels = x.to(self._device, torch.float64), target.to(self._device)
         how: Any = {"seed": self._asked.seed, "memory_budget": memory_budget}
-        return description_length(given, labels, self._asked.kind, self._penalties, **how)[:, None]
+        return description_length(x, target.to(x.device), self._asked.kind, self._penalties, **how)[:, None]
 
 
 def _scored(target: Target, found: Scores) -> Scores:
