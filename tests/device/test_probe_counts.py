@@ -10,8 +10,8 @@ from device.counting import LOG
 from device.simulator import SimulatedCuda
 
 import interp
-from interp.methods.probes import linear, mlp, scores
-from interp.methods.probes.cross_fitting import PENALTIES, problems_of
+from interp.methods.probes import cross_fitting, linear, mlp, scores
+from interp.methods.probes.cross_fitting import PENALTIES, fitted, problems_of
 from interp.methods.probes.data import Target
 from interp.report.probes_sentences import summarise
 
@@ -113,3 +113,13 @@ def test_ten_epochs_have_two_waits(separated, most_epochs):
     LOG.clear()
     assert mlp.fit_mlp(*separated, most_epochs=most_epochs).n_epochs == most_epochs
     assert LOG.n_waits == 4 + 2 * most_epochs / 10  # orders and who is left; beside folds, first weights, who decides
+
+
+def test_a_gpu_s_budget_is_larger(separated, monkeypatch):
+    monkeypatch.setattr(cross_fitting, "BYTES_AT_ONCE", 1)
+    x, target, folds = separated
+    apart = folds.trains_on[:: len(PENALTIES)]
+    for device, n_at_once in (("cpu", 1), ("cuda", 5)):
+        here = (x.to(device), target.to(torch.device(device)), folds.atom.to(device), apart.to(device))
+        numbers, *_ = next(fitted("ridge", *here, PENALTIES))
+        assert len(numbers) == n_at_once

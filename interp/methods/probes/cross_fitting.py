@@ -35,6 +35,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.errors import InputError
+from interp.interventions.engine.plan import budget_of
 from interp.methods.probes.data import ByStrength, Scores, Target, own_of
 from interp.methods.probes.linear import ROUNDING, Examples, LinearProbes, Problems, fit_lda, fit_logistic, fit_ridge
 from interp.methods.probes.mlp import MLPProbes, fit_mlp
@@ -172,7 +173,7 @@ def _penalties(kind: ProbeKind, x: Examples, problems: Problems) -> Float[Tensor
 
 
 BYTES_AT_ONCE = 256 << 20
-"""That probes which are fitted together take, unless a budget says less."""
+"""That probes which are fitted together take on a CPU, unless a budget says less; on a GPU it is a sweep's budget."""
 OF_EXAMPLES, OF_FEATURES = 6, 6
 """How many tensors a fit holds with a number for each probe and example, and for each probe and two features."""
 PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
@@ -243,6 +244,11 @@ def _fitted(
     return torch.cat(sums, dim=1).cpu(), hits.cpu(), loss.cpu(), int(n_converged)
 
 
+def most_bytes(device: torch.device) -> int:
+    """That probes which are fitted together take there."""
+    return BYTES_AT_ONCE if device.type == "cpu" else budget_of(device, None)
+
+
 def fitted(
     kind: ProbeKind,
     x: Examples,
@@ -262,7 +268,7 @@ def fitted(
         penalties = penalties * x.shape[2] / width  # shares of the variance of one feature
     squares = 0 if kind == "mlp" else OF_FEATURES * (x.shape[2] + 1) ** 2
     each = len(x) * n * x.element_size() * (OF_EXAMPLES * x.shape[1] * target.n_columns + squares)
-    size = max(1, min(BYTES_AT_ONCE, memory_budget or BYTES_AT_ONCE) // each)
+    size = max(1, min(most_bytes(x.device), memory_budget or most_bytes(x.device)) // each)
     for start in range(0, len(masks), size):
         problems = problems_of(atom, masks[start : start + size], penalties)
         probes = fit(kind, x, target, problems)

@@ -30,7 +30,7 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from interp.interventions.engine.run import shape_of
-from interp.methods.probes.cross_fitting import BYTES_AT_ONCE, PENALTIES, CrossFit, cross_fit, fitted, make_folds
+from interp.methods.probes.cross_fitting import PENALTIES, CrossFit, cross_fit, fitted, make_folds, most_bytes
 from interp.methods.probes.data import Labelled, Target, own_of
 from interp.methods.probes.linear import Examples
 from interp.methods.probes.mlp import HIDDEN
@@ -210,7 +210,7 @@ class Measuring:
         twins = [None] * len(parts) if twin is None else twin.split(size)
         n_threads = torch.get_num_threads()
         at_once = min(AT_ONCE, n_threads, len(parts)) if device.type == "cpu" else 1
-        fit = partial(self._cells, device, max(1, (self._asked.memory_budget or BYTES_AT_ONCE) // at_once))
+        fit = partial(self._cells, device, max(1, (self._asked.memory_budget or most_bytes(device)) // at_once))
         if at_once == 1:
             yield from map(fit, parts, twins)
             return

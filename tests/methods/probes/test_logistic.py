@@ -6,6 +6,7 @@ import torch
 from clouds import cloud, five_folds, only
 from sklearn.linear_model import LogisticRegression
 
+from interp.methods.probes import linear
 from interp.methods.probes.data import Target
 from interp.methods.probes.linear import Problems, fit_logistic
 
@@ -80,3 +81,14 @@ def test_a_gpu_finds_the_same():
         Problems(problems.atom.cuda(), problems.trains_on.cuda(), problems.penalty.cuda()),
     )
     np.testing.assert_allclose(there.weight.cpu(), here.weight, atol=1e-4)
+
+
+def test_steps_that_nobody_looks_at_come_to_the_same_end(monkeypatch):
+    """As a GPU makes them: of penalties as small as these, some steps are too long."""
+    points, classes = cloud(80, 60, decay=0.05)
+    problems, target = five_folds(80, [1e-4, 1e-6, 1e-8]), Target(classes, 2)
+    expected = fit_logistic(points[None], target, problems).scores(points[None])
+    monkeypatch.setattr(linear, "steps_unseen", lambda device: 10)
+    found = fit_logistic(points[None], target, problems)
+    assert found.converged.all()
+    torch.testing.assert_close(found.scores(points[None]), expected, rtol=1e-4, atol=1e-4)
