@@ -78,14 +78,13 @@ def draw_sample(
         kind = turn % len(kinds)
         cell, batch = int(generator.choice(kinds[kind])), chosen[turn // len(kinds) % n_batches]
         draw = int(generator.integers(draws[cell]))
-        classes = {_begin(each): each.rows for each in classifiers[batch].classes(cells[cell], draw).classes}
-        if not classes:  # nothing is changed there
-            classes = {(False, 0): np.arange(sizes[batch])}
-        begins = sorted(classes)
-        generator.shuffle(begins)
-        begin = min(begins, key=lambda each: seen[kind, each])
-        seen[kind, begin] += 1
-        found.append(Drawn(batch, int(generator.choice(classes[begin])), cell, draw))
+        classes = classifiers[batch].classes(cells[cell], draw).classes
+        begins = {row: _begin(each) for each in classes for row in each.rows.tolist()}
+        # Of the rows that are changed, if any, one of those whose kind was drawn least.
+        rows = generator.permutation(list(begins) or sizes[batch]).tolist()
+        row = min(rows, key=lambda each: seen[kind, begins.get(each)])
+        seen[kind, begins.get(row)] += 1
+        found.append(Drawn(batch, row, cell, draw))
     return found
 
 
