@@ -192,5 +192,5 @@ class EncoderDecoder(StrictHooks, HookedRootModule):
 
     def _checked(self, given: Tokens) -> Tokens:
         tokens = as_token_ids(given, self.embed.W_E.device)
-        require_fit(tokens, tokens.shape[1], n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
+        require_fit(tokens, n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
         return tokens

@@ -170,7 +170,7 @@ class Forerunner(StrictHooks, HookedRootModule):
         if not isinstance(input, Tensor):
             return self.tokenize(input)
         tokens = as_token_ids(input, next(self.parameters()).device)
-        require_fit(tokens, tokens.shape[1], n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
+        require_fit(tokens, n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
         return tokens, as_padding_mask(None, tokens)
 
     def tokenize(self, texts: str | Sequence[str]) -> tuple[Tokens, PaddingMask]:

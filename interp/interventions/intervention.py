@@ -20,6 +20,7 @@ from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.interventions.replacement import Erase, Replacement
 from interp.interventions.rows import Batch, Row
+from interp.model.devices import sent
 from interp.model.sites import SITES, Site, require_sites
 
 Positions = tuple[int, ...] | Mapping[int, tuple[int, ...]] | None
@@ -219,9 +220,9 @@ def squared_change(old: Float[Tensor, "entry ..."], new: Float[Tensor, "entry ..
 def _one_hot(axis: int, chosen: tuple[int, ...], like: Tensor) -> Tensor:
     if max(chosen) >= like.shape[axis]:
         raise InputError(f"{chosen}: the activation has {like.shape[axis]} (0 to {like.shape[axis] - 1}) there")
-    mask = torch.zeros(like.shape[axis], dtype=torch.bool, device=like.device)
+    mask = np.zeros(like.shape[axis], dtype=bool)
     mask[list(chosen)] = True
-    return mask.reshape([-1 if each == axis else 1 for each in range(like.ndim)])
+    return sent(mask, like.device).reshape([-1 if each == axis else 1 for each in range(like.ndim)])
 
 
 def _require_numbers(name: str, chosen: tuple[int, ...] | None) -> None:

@@ -269,9 +269,10 @@ class RowScores:
     def of(cls, scores: Scores, squares: Squares | None = None, fired: Fired | None = None) -> "RowScores":
         """Of some scores; without the rest, of a run in which nothing is changed."""
         nothing = np.zeros(len(scores.value))
+        value, margin = torch.stack([scores.value, scores.margin]).double().cpu()
         return cls(
-            as_numbers(scores.value),
-            scores.margin.double().cpu().numpy(),
+            as_numbers(value),
+            margin.numpy(),
             nothing if squares is None else squares,
             nothing.astype(np.int64) if fired is None else fired,
         )

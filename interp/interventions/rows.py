@@ -16,7 +16,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from interp.errors import InputError
-from interp.model.devices import place_of
+from interp.model.devices import place_of, sent
 from interp.options import Direction
 from interp.residual.collecting import read
 from interp.shapes import Tokens
@@ -110,20 +110,20 @@ class Batch:
     @property
     def source_tokens(self) -> Tokens:
         """What activations are patched in from."""
-        return torch.tensor([row.source_tokens for row in self.rows], device=self.tokens.device)
+        return sent(np.array([row.source_tokens for row in self.rows]), self.tokens.device)
 
     def take(self, index: Sequence[int]) -> "Batch":
         """Some of the rows; where it is all of them, the same batch, for which replacements keep their values."""
         if list(index) == list(range(len(self.rows))):
             return self
-        return Batch(tuple(self.rows[each] for each in index), self.tokens[list(index)])
+        return Batch(tuple(self.rows[each] for each in index), self.tokens[sent(np.array(index), self.tokens.device)])
 
     def marked(self, at: Callable[[Row], Iterable[int]]) -> Bool[Tensor, "batch pos"]:
         """True at some positions of each row."""
-        mask = torch.zeros(self.tokens.shape, dtype=torch.bool)
+        mask = np.zeros(self.tokens.shape, dtype=bool)
         for number, row in enumerate(self.rows):
             mask[number, list(at(row))] = True
-        return mask.to(self.tokens.device)
+        return sent(mask, self.tokens.device)
 
     def split(self, size: int) -> list["Batch"]:
         """Parts of at most `size` rows."""
@@ -206,7 +206,7 @@ def batches(model: Any, rows: Sequence[Row], *, size: int = BATCH_SIZE) -> list[
             )
         for start in range(0, len(same), size):
             chunk = tuple(same[start : start + size])
-            found.append(Batch(chunk, torch.tensor([row.tokens for row in chunk], device=device)))
+            found.append(Batch(chunk, sent(np.array([row.tokens for row in chunk]), device)))
     return found
 
 

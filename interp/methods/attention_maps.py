@@ -19,6 +19,7 @@ from interp.claims.rules import ORDER
 from interp.errors import InputError
 from interp.interventions.rows import Batch, Row, batches
 from interp.methods.attention_baselines import is_testable, query_of
+from interp.model.devices import sent
 from interp.model.sites import Site
 from interp.residual.collecting import listen
 from interp.shapes import Pattern, Tokens
@@ -79,7 +80,8 @@ class KeptQueries:
         """Keep them of a batch whose rows have the numbers of their examples."""
         known = ((at, row.encoded.query) for at, row in enumerate(batch.rows))
         asking = {at: query for at, query in known if query is not None and query < pattern.shape[-2]}
-        chosen = pattern[list(asking), :, list(asking.values())]
+        rows, queries = (sent(np.array([*each], dtype=int), pattern.device) for each in (asking, asking.values()))
+        chosen = pattern[rows, :, queries]
         width = min(chosen.shape[-1], self._weights.shape[-1])
         into = [batch.rows[at].example for at in asking]
         self._weights[into, layer, :, :width] = chosen[..., :width].float().cpu().numpy()

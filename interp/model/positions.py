@@ -133,14 +133,14 @@ def positions_of(seen: SeenMask) -> Int[Tensor, "batch key_pos"]:
     return (seen.long().cumsum(-1) - 1).clamp(min=0)
 
 
-def places_of(seen: SeenMask, n_new: int, *, causal: bool) -> Places:
-    """The places of the last `n_new` of the tokens that are seen.
+def places_of(seen: SeenMask, n_new: int, *, causal: bool, whole: bool | None = None) -> Places:
+    """The places of the last `n_new` of the tokens that are seen; `whole` is whether none is padding, if that is known.
 
     A padding position may look at itself, so that its (unused) softmax stays finite.
     """
     positions = positions_of(seen)
     n = seen.shape[1]
-    if bool(seen.all()) and (n == n_new or not causal):
+    if (bool(seen.all()) if whole is None else whole) and (n == n_new or not causal):
         return Places(positions[:, n - n_new :], positions, None, causal)
     key = torch.arange(n, device=seen.device)
     query = key[n - n_new :, None]

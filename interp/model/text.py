@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from interp.arguments import named_arguments
 from interp.errors import InputError, LoadError, shown
-from interp.model.positions import looks_back_only
+from interp.model.positions import SeenMask, looks_back_only
 from interp.shapes import PaddingMask, Tokens
 from interp.special_tokens import Around, special_around
 
@@ -51,20 +51,26 @@ def as_padding_mask(given: Any, tokens: Tokens, name: str = "attention_mask") ->
     return mask.bool()
 
 
-def require_fit(tokens: Tokens, longest: int, *, n_ctx: int, d_vocab: int) -> None:
-    """Refuse tokens that a model of this context and vocabulary cannot take."""
+def require_fit(tokens: Tokens, seen: SeenMask | None = None, *, n_ctx: int, d_vocab: int) -> bool:
+    """Refuse tokens that a model of this context and vocabulary cannot take; of all that are `seen`, if these are more.
+
+    Returns whether none of them is padding. What has to be known of them comes from the device at once.
+    """
     if tokens.numel() == 0:
         raise InputError("the model was given no tokens; expected at least one prompt of at least one token")
+    counts = tokens.new_full((1,), tokens.shape[1]) if seen is None else seen.sum(-1)
+    facts = (tokens.min(), tokens.max(), counts.min(), counts.max())
+    low, high, shortest, longest = torch.stack(facts).tolist()
     if longest > n_ctx:
         raise InputError(
             f"the longest prompt has {longest} tokens, but the model's context is {n_ctx}; "
             "shorten the prompt or take a model with a longer context"
         )
-    low, high = int(tokens.min()), int(tokens.max())
     if low < 0 or high >= d_vocab:
         raise InputError(
             f"token ids: expected 0 to {d_vocab - 1}, got {low} to {high}; were they made by another model's tokenizer?"
         )
+    return seen is None or bool(shortest == seen.shape[1])
 
 
 _FIRST = "tokenizer: expected one of transformers, got"

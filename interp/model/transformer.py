@@ -188,9 +188,8 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         if cache is not None and not self.config.causal:
             raise InputError("cache: every position of a bidirectional model sees the new ones, so none can be kept")
         step, seen = (None, mask) if cache is None else cache.step(mask, self.config.n_layers)
-        longest = int(seen.sum(-1).max()) if seen.numel() else 0
-        require_fit(tokens, longest, n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
-        places = places_of(seen, tokens.shape[1], causal=self.config.causal)
+        whole = require_fit(tokens, seen, n_ctx=self.config.n_ctx, d_vocab=self.config.d_vocab)
+        places = places_of(seen, tokens.shape[1], causal=self.config.causal, whole=whole)
         x = self.run_blocks(blocks, tokens, places, None if step is None else step.layers)
         if stop_at_layer is not None:
             return x

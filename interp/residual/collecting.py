@@ -14,13 +14,14 @@ from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
 from interp.errors import InputError, suggest
-from interp.model.devices import ordinary_modes, place_of
+from interp.model.devices import ordinary_modes, place_of, sent
 from interp.model.hooks import turn_of
 from interp.model.loading.bridge import has_foreign_code, has_hooks
 from interp.model.positions import SharedPlaces
@@ -90,7 +91,7 @@ def _shared_places(model: HookedTransformer, tokens: Tokens) -> SharedPlaces | N
     ours = type(model) is HookedTransformer and model.config.causal and tokens.device.type == "cpu"
     if not ours or len(tokens) < 2:
         return None
-    require_fit(tokens, tokens.shape[1], n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
+    require_fit(tokens, n_ctx=model.config.n_ctx, d_vocab=model.config.d_vocab)
     places = SharedPlaces.of(tokens)
     # To look through all modules takes longer, and is needed only where something is shared.
     worth_it = len(places.number) <= SHARED * tokens.numel()
@@ -186,8 +187,8 @@ class Pooler:
             for row, passage in enumerate(passages)
             for word in passage.words
         ]
-        self._tokens = torch.tensor([token for own in tokens for token in own], device=device)
-        self._starts = torch.tensor([0, *accumulate(map(len, tokens[:-1]))], device=device)
+        self._tokens = sent(np.array([token for own in tokens for token in own]), device)
+        self._starts = sent(np.array([0, *accumulate(map(len, tokens[:-1]))]), device)
 
     def pool(self, activation: Float[Tensor, "#batch pos ..."]) -> Float[Tensor, "word ..."]:
         """The activations of all words, one passage's after the other's; a mean of 16-bit floats is computed in 32."""
@@ -235,7 +236,7 @@ def batch_activations(
     device = place_of(model)[0]
     for batch in batched(_numbered(passages, first), lambda row: row[0].ids):
         chosen = tuple(passage for passage, _ in batch)
-        tokens = torch.tensor([tuple(passage.ids) for passage in chosen], device=device)
+        tokens = sent(np.array([tuple(passage.ids) for passage in chosen]), device)
         values = _run(model, tokens, sites, Pooler(chosen, pooling, device).pool)
         for site, value in values.items():
             if not _is_finite(value):

@@ -28,6 +28,7 @@ from interp.interventions.reference_set import reference_rows
 from interp.interventions.replacement import Add, Replacement
 from interp.interventions.rows import Batch, Row, task_rows
 from interp.methods.ablation import Head, Part, choose_components
+from interp.model.devices import sent
 from interp.model.sites import Site, require_sites
 from interp.model.weights import hash_of_tensors
 from interp.options import ErasedAt
@@ -172,7 +173,7 @@ def _read(
     read: list[Row] = []
     for batch, by_site in activations_of(model, rows, sites, memory_budget):
         places = [(number, position) for number, row in enumerate(batch.rows) for position in positions_at(at, row.run)]
-        number, position = torch.tensor(places, device=batch.tokens.device).T
+        number, position = sent(np.array(places), batch.tokens.device).T
         here = [batch.rows[each] for each, _ in places]
         for site, activation in by_site.items():
             found = activation[number, position].cpu()

@@ -26,6 +26,7 @@ from jaxtyping import Float
 from interp.errors import InputError
 from interp.interventions.provenance import model_asked
 from interp.methods.relations.words import Items, ReadingRow, WordAttention, items_of, read_words, with_offsets
+from interp.model.devices import place_of, sent
 from interp.model.positions import looks_back_only
 from interp.options import AttendOptions
 from interp.residual.collecting import batched
@@ -55,29 +56,33 @@ def values_of(model: Any, rows: Sequence[ItemRow], *, special: bool) -> Float[np
     1; by head, how often it chose a related word, and its attention to them; by rule, how often it named one; the
     expected hits of an equal choice.
     """
-    number = torch.tensor([number for number, row in enumerate(rows) for _ in row.items.query])
-    query = torch.from_numpy(np.concatenate([np.searchsorted(row.queries, row.items.query) for row in rows]))
-    width = max(row.items.related.shape[1] for row in rows)
-    related, allowed = torch.zeros(2, len(query), 1, width, dtype=torch.bool)
+    row_of_item = np.array([number for number, row in enumerate(rows) for _ in row.items.query])
+    query_of_item = np.concatenate([np.searchsorted(row.queries, row.items.query) for row in rows])
+    n, width = len(row_of_item), max(row.items.related.shape[1] for row in rows)
+    of_words = np.zeros((2, n, 1, width), dtype=bool)
     start = 0
     for row in rows:
         here = slice(start, start + len(row.items.query))
-        related[here, 0, : row.items.related.shape[1]] = torch.from_numpy(row.items.related)
-        allowed[here, 0, : row.items.allowed.shape[1]] = torch.from_numpy(row.items.allowed)
+        of_words[0, here, 0, : row.items.related.shape[1]] = row.items.related
+        of_words[1, here, 0, : row.items.allowed.shape[1]] = row.items.allowed
         start = here.stop
-    hits, attention = torch.zeros(2, len(query), model.cfg.n_layers, model.cfg.n_heads, dtype=torch.float64)
+    device, _ = place_of(model)
+    number, query, (related, allowed) = (sent(each, device) for each in (row_of_item, query_of_item, of_words))
+    shape = (2, n, model.cfg.n_layers, model.cfg.n_heads)
+    hits, attention = found = torch.zeros(shape, dtype=torch.float64, device=device)
 
     def take(layer: int, words: WordAttention) -> None:
-        for part in torch.arange(len(query)).split(ITEMS_AT_ONCE):
-            own, right = words[number[part], :, query[part]], related[part].to(words.device)
-            open_to = own.masked_fill(~allowed[part].to(words.device), -1.0)
+        for start in range(0, n, ITEMS_AT_ONCE):
+            part = slice(start, start + ITEMS_AT_ONCE)
+            own, right = words[number[part], :, query[part]], related[part]
+            open_to = own.masked_fill(~allowed[part], -1.0)
             most = open_to == open_to.amax(-1, keepdim=True)
-            hits[part, layer] = ((most & right).sum(-1) / most.sum(-1)).double().cpu()
-            attention[part, layer] = (own * right).sum(-1).double().cpu()
+            hits[part, layer] = (most & right).sum(-1) / most.sum(-1)
+            attention[part, layer] = (own * right).sum(-1)
 
     read_words(model, rows, take, special=special)
     rules = np.concatenate([row.items.rules for row in rows])
-    return np.column_stack([np.ones(len(query)), hits.flatten(1).numpy(), attention.flatten(1).numpy(), rules])
+    return np.column_stack([np.ones(n), *found.flatten(2).cpu().numpy(), rules])
 
 
 Key = tuple[str, int]

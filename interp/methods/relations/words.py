@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import InputError
 from interp.methods.attention_maps import run_patterns
-from interp.model.devices import place_of
+from interp.model.devices import place_of, sent
 from interp.shapes import Pattern
 from interp.tasks.alignment import NONE, Window, require_fast
 from interp.tasks.relations import Direction, Found, found
@@ -230,21 +229,22 @@ def read_words(
     `special`, its tokens of no word after them, in their order; 0 beyond these.
     """
     device, _ = place_of(model)
-    tokens = torch.tensor([row.ids for row in rows], device=device)
-    averages = torch.zeros(len(rows), max(len(row.queries) for row in rows), tokens.shape[1])
-    sums = torch.zeros(len(rows), tokens.shape[1], max(n_keys(row.window, special=special) for row in rows))
+    tokens = sent(np.array([row.ids for row in rows]), device)
+    n, length = tokens.shape
+    averages = np.zeros((n, max(len(row.queries) for row in rows), length), dtype=np.float32)
+    sums = np.zeros((n, length, max(n_keys(row.window, special=special) for row in rows)), dtype=np.float32)
     for number, row in enumerate(rows):
         unit = row.window.tokens.unit_of_token
         for at, query in enumerate(row.queries):
-            averages[number, at] = torch.from_numpy((unit == query) / (unit == query).sum())
+            averages[number, at] = (unit == query) / (unit == query).sum()
         alone = unit == NONE
         key = np.where(alone, row.window.tokens.n_units + np.cumsum(alone) - 1, unit)
         read = np.flatnonzero(special | ~alone)
         sums[number, read, key[read]] = 1.0
-    averages, sums = averages.to(device), sums.to(device)
+    mean, total = sent(averages, device), sent(sums, device)
 
     def to_words(layer: int, weights: Pattern) -> None:
-        chosen = averages.to(weights.dtype)[:, None] @ weights
-        take(layer, chosen @ sums.to(weights.dtype)[:, None])
+        chosen = mean.to(weights.dtype)[:, None] @ weights
+        take(layer, chosen @ total.to(weights.dtype)[:, None])
 
     run_patterns(model, tokens, to_words)
