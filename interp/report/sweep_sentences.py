@@ -147,9 +147,9 @@ def audited(sweep: Swept) -> str:
         return f"Measured the plain way, one hooked forward pass per cell{because}: there is no engine to check."
     numbers = f"The engine's numbers, made on its {model}," if model else "The engine's numbers"
     return (
-        f"{numbers} were checked: {counted(audit['cells'], 'cell')} measured again on "
-        f"{counted(audit['rows'], 'prompt')}, one hooked forward pass at a time; the largest difference is "
-        f"{audit['largest_difference']:.1e} of the largest score (up to {audit['tolerance']:.0e} is rounding)."
+        f"{numbers} were checked: {counted(audit['rows'], 'prompt')} under {counted(audit['cells'], 'cell')} measured "
+        f"again by hooked forward passes; the largest difference is {audit['largest_difference']:.1e} of the largest "
+        f"score (up to {audit['tolerance']:.0e} is rounding)."
     )
 
 

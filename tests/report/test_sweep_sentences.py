@@ -111,13 +111,13 @@ def test_a_partial_sweep_says_how_many_examples_it_holds():
 
 def test_the_audit_is_one_sentence():
     assert audited(shown_of()).count(".") - audited(shown_of()).count("1.5e-07") == 1
-    assert "2 cells measured again on 8 prompts" in audited(shown_of())
+    assert "8 prompts under 2 cells measured again" in audited(shown_of())
     assert "there is no engine to check" in audited(shown_of(how={"audit": None}))
 
 
 def test_the_audit_says_which_way_and_which_model():
     said = audited(shown_of(how={"engine_model": "own copy of GPT2LMHeadModel"}))
-    assert said.startswith("The engine's numbers, made on its own copy of GPT2LMHeadModel, were checked: 2 cells")
+    assert said.startswith("The engine's numbers, made on its own copy of GPT2LMHeadModel, were checked: 8 prompts")
     said = audited(shown_of(how={"audit": None, "why_plain": "somebody's hooks are on the bridge"}))
     assert "one hooked forward pass per cell (somebody's hooks are on the bridge): there is no engine" in said
 
