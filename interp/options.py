@@ -47,7 +47,7 @@ class MeasureOptions(Options):
         n: Units to draw of a task that is given by its name; None for the task's own number: a file is used whole.
         seed: Seed of every random draw: the task's, the replacements' and the statistics'.
         memory_budget: Bytes that may be used beside the model's weights and the results; None for the device's
-            default, 1 GiB on a CPU and 4 GiB on a GPU.
+            default, 1 GiB on a CPU; on a GPU 4 GiB, or half of what is free.
     """
 
     n: int | None = None

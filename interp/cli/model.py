@@ -187,7 +187,7 @@ def plan(
     found = planned(config, hardware_called(of.hardware, work.threads), devices=of.devices, **how)
     runs = _runs(config, tasks, work, started) if tasks and of.hardware == "cpu" else None
     if work.as_json:
-        facts = ("parameters", "bytes", "flops", "seconds", "hardware", "devices")
+        facts = ("parameters", "bytes", "flops", "launches", "seconds", "hardware", "devices")
         named = {"preset": preset} if model is None else {"model": model}
         told = {} if runs is None else {"runs": runs.to_dict("records")}
         facts_of = {name: getattr(found, name) for name in facts}
@@ -200,7 +200,10 @@ def plan(
     for name, value in found.bytes.items():
         say(f"{_BYTES[name]:>36}: {value / 1e9:,.2f} GB")
     for name, value in found.flops.items():
-        say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP, {duration(found.seconds[name])}")
+        launched = "" if of.hardware == "cpu" else f", {found.launches[name]:,} kernels"
+        say(f"{_RUNS[name]:>36}: {value / 1e12:,.3g} TFLOP{launched}, {duration(found.seconds[name])}")
+    if of.hardware != "cpu":
+        say("This is a plan from counted operations and kernels; no such GPU was measured.")
     if runs is not None:
         _say_runs(runs, work.processes)
 

@@ -35,7 +35,10 @@ ONE_IN, FEWEST, MOST, MOST_OF_EACH, MOST_BATCHES = 96, 4, 32, 4, 4
 """How many rows under a cell are measured again: of the whole sweep, at least, and at most of a sweep or, where it has
 many kinds of cells, of each kind; and from how many batches."""
 ROUNDINGS = {torch.float64: 16.0, torch.float32: 16.0, torch.float16: 4.0, torch.bfloat16: 4.0}
-"""How many times what a unit of rounding does is rounding, by dtype. ``benchmarks/rounding.py`` prints what is seen."""
+"""How many times what a unit of rounding does is rounding, by dtype.
+
+``python tests/interventions/engine/planted_faults.py`` prints how much of it is seen.
+"""
 OF_COPIES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
 """Of the largest score, what is rounding where the engine measures on a copy: another's code rounds elsewhere."""
 

@@ -116,7 +116,9 @@ class Batch:
         """Some of the rows; where it is all of them, the same batch, for which replacements keep their values."""
         if list(index) == list(range(len(self.rows))):
             return self
-        return Batch(tuple(self.rows[each] for each in index), self.tokens[sent(np.array(index), self.tokens.device)])
+        return Batch(
+            tuple(self.rows[each] for each in index), self.tokens[sent(np.array(index, dtype=int), self.tokens.device)]
+        )
 
     def marked(self, at: Callable[[Row], Iterable[int]]) -> Bool[Tensor, "batch pos"]:
         """True at some positions of each row."""

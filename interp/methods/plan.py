@@ -3,7 +3,8 @@
 1. Bytes and operations follow from the config (``model/presets.py``) and from what the engine does: a head's ablation
    begins at its layer, the last layer computes the answer's position only, and prompts come in batches that keep to
    the sweep's default memory budget.
-2. Time is operations over what the hardware does in a second, times the share of that which is reached.
+2. Time is operations over what the hardware does in a second, times the share of that which is reached; on a GPU, it is
+   at least what the host takes to launch the kernels, which a simulated GPU has counted.
 3. What does not fit is refused, with what would.
 
 Examples:
@@ -24,7 +25,7 @@ from timeit import repeat
 import torch
 
 from interp.errors import InputError, suggest
-from interp.interventions.engine.plan import DEFAULT_BUDGET
+from interp.interventions.engine.plan import DEFAULT_BUDGET, tokens_at_once
 from interp.model import presets
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
@@ -44,6 +45,7 @@ class Hardware:
         flops: By dtype, floating-point operations a second of one device, of dense products.
         reached: The share of these that a sweep reaches.
         budget: Bytes beside the weights that a sweep takes there at most, unless one prompt takes more.
+        launch: Seconds that the host takes for a kernel; 0 where it computes itself.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Hardware:
     flops: dict[str, float]
     reached: float
     budget: int = DEFAULT_BUDGET["cuda"]
+    launch: float = 1e-5  # an assumption: what PyTorch takes for one that is launched from Python
 
 
 GPU_REACHED = 0.4
@@ -63,6 +66,10 @@ HARDWARE: dict[str, Hardware] = {
     "h200": Hardware("H200 141 GB", 141 * GB, {"bfloat16": 989e12, "float16": 989e12, "float32": 67e12}, GPU_REACHED),
 }
 """Dense products without sparsity, from the vendor's data sheets."""
+LAUNCHES = {"block": (14, 28), "rotary": (38, 57), "RMS": (11, 11), "gated": (2, 2), "grouped": (2, 4)}
+"""Kernels that a layer and what it has beside launch in a forward pass, and in a chunk of a head sweep."""
+BEGUN, ONCE = 22, (16, 60)
+"""Beside these: in each layer of a chunk that cells begin in, and in a forward pass or a sweep as a whole."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class Plan:
         bytes: Of ``weights``, of the ``cache`` of keys and values of all prompts, and of what a head ``sweep`` keeps
             beside the weights.
         flops: Of one ``forward`` pass over the prompts, and of a full head ``sweep`` on them.
+        launches: The kernels of the same, on a GPU.
         seconds: The same in time.
         hardware: On what.
         devices: How many of these hold the weights.
@@ -82,6 +90,7 @@ class Plan:
     parameters: int
     bytes: dict[str, int]
     flops: dict[str, int]
+    launches: dict[str, int]
     seconds: dict[str, float]
     hardware: str
     devices: int
@@ -129,9 +138,22 @@ def plan(
         "forward": presets.forward_flops(config, n_prompts, n_tokens),
         "sweep": head_sweep_flops(config, n_prompts, n_tokens),
     }
-    rate = hardware.flops[dtype] * hardware.reached
-    seconds = {name: value / rate for name, value in flops.items()}
-    return Plan(presets.parameter_count(config), needed, flops, seconds, hardware.name, devices)
+    rate, launches = hardware.flops[dtype] * hardware.reached, launches_of(config, n_prompts, n_tokens)
+    seconds = {name: max(value / rate, launches[name] * hardware.launch) for name, value in flops.items()}
+    return Plan(presets.parameter_count(config), needed, flops, launches, seconds, hardware.name, devices)
+
+
+def launches_of(config: TransformerConfig, n_prompts: int, n_tokens: int) -> dict[str, int]:
+    """The kernels that a GPU is told to run in a ``forward`` pass, and in a head ``sweep`` with its base and audit."""
+    has = {"rotary": config.positions == "rotary", "RMS": config.normalization == "RMS", "gated": config.gated}
+    has |= {"block": True, "grouped": config.kv_heads < config.n_heads}
+    forward, layer = (sum(LAUNCHES[name][of] for name in has if has[name]) for of in (0, 1))
+    cells_at_once = max(1, tokens_at_once(config, torch.device("cuda")) // (n_prompts * n_tokens))
+    firsts = range(0, config.n_layers * config.n_heads, cells_at_once)  # of each chunk
+    run = sum(config.n_layers - first // config.n_heads for first in firsts)
+    forward = forward * config.n_layers + ONCE[0]
+    begun = config.n_layers + len(firsts) - 1
+    return {"forward": forward, "sweep": layer * run + BEGUN * begun + 2 * forward + ONCE[1]}
 
 
 def head_sweep_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
@@ -173,9 +195,8 @@ def this_cpu(threads: int = 1) -> Hardware:
     finally:
         torch.set_num_threads(before)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Hardware(
-        f"this CPU, {threads} thread{'s' * (threads > 1)}", memory, flops, CPU_REACHED, DEFAULT_BUDGET["cpu"]
-    )
+    name = f"this CPU, {threads} thread{'s' * (threads > 1)}"
+    return Hardware(name, memory, flops, CPU_REACHED, DEFAULT_BUDGET["cpu"], 0.0)
 
 
 def _measured(dtype: torch.dtype) -> float:

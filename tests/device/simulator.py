@@ -517,6 +517,7 @@ class SimulatedCuda:
             "get_device_capability": lambda device=None: (9, 0),
             "is_bf16_supported": lambda including_emulation=True: True,
             "memory_allocated": lambda device=None: self.memory(device).now,
+            "memory_reserved": lambda device=None: self.memory(device).now,
             "max_memory_allocated": lambda device=None: self.memory(device).peak,
             "reset_peak_memory_stats": reset,
             "mem_get_info": lambda device=None: (self._total - self.memory(device).now, self._total),

@@ -15,6 +15,7 @@ import interp
 from interp.interventions.engine import plan
 from interp.interventions.engine.run import Engine
 from interp.methods.erasure.erase import erase
+from interp.methods.plan import launches_of
 from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents
 
@@ -105,3 +106,24 @@ def test_a_chunk_is_waited_for_once(monkeypatch, tokens):
     ((n_waits, n_chunks),) = seen
     assert n_waits == n_chunks
     assert (n_chunks > 2) == (tokens == 288)
+
+
+LLAMA = {"positions": "rotary", "d_head": 4, "normalization": "RMS", "gated": True, "n_kv_heads": 2}
+
+
+@pytest.mark.parametrize("fields", [{}, LLAMA, {"n_layers": 3}], ids=["GPT-2", "Llama", "three layers"])
+@pytest.mark.parametrize("tokens", [1500, 2**17])
+def test_a_plan_counts_what_is_launched(monkeypatch, fields, tokens):
+    """In the forward pass of a model, and in a sweep of its heads with all that belongs to it."""
+    model = random_model(**{"n_layers": 8, "n_heads": 4, **fields}, dtype=torch.float32).to("cuda")
+    monkeypatch.setitem(plan.TOKENS_AT_ONCE, "cuda", tokens)
+    monkeypatch.setattr(plan, "LEAST_AT_ONCE", tokens)
+    monkeypatch.setattr(plan.Classifier, "_owners", lambda *_: None)  # no prompt shares another's beginning
+    task = random_task(0, lengths=(12,) * 8)
+    assert model.hash
+    planned = launches_of(model.config, 16, 12)
+    prompts = torch.zeros(16, 12, dtype=torch.long, device="cuda")
+    forward, _, _ = cost(lambda: model(prompts))
+    sweep, _, _ = cost(lambda: interp.ablate(model, task, replacement="zero"))
+    assert planned["forward"] == pytest.approx(forward, rel=0.1)
+    assert planned["sweep"] == pytest.approx(sweep, rel=0.1)

@@ -129,7 +129,9 @@ def _text(row: Row, from_source: bool) -> tuple[tuple[int, int], ...]:
 
 GIB = 2**30
 DEFAULT_BUDGET = {"cpu": GIB, "cuda": 4 * GIB}
-"""Bytes beside the model's weights, by device type."""
+"""Bytes beside the model's weights, by device type; of a GPU, where that is less, half of what is free there."""
+STEP = 2**28
+"""That half is a multiple of this, so that it stays the same where little else changes."""
 
 TOKENS_AT_ONCE = {"cpu": 2048, "cuda": 2**17}
 """What is packed at most, by device type: what makes products efficient, and on a CPU stays in its caches."""
@@ -167,6 +169,10 @@ def flops_of_token(config: Any) -> int:
 
 def budget_of(device: torch.device, asked: object) -> int:
     """The bytes that are asked for, or where that is None the default of the device."""
+    if asked is None and device.type == "cuda" and torch.cuda.is_available():
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        half = (torch.cuda.mem_get_info(device)[0] + unused) // 2
+        return max(STEP, min(DEFAULT_BUDGET["cuda"], half // STEP * STEP))
     if asked is None:
         return DEFAULT_BUDGET[kind_of(device)]
     return whole_number("memory budget", asked, expected="a number of bytes from 1")
@@ -226,7 +232,8 @@ class Sizes:
         share = 1.0 if each.units is None else len(each.units) / self._model.config.d_mlp
         if each.heads is not None:
             share = len(each.heads) / self._model.config.n_heads
-        return (3 + each.replacement.breadth) * share
+        wide = max(self._item, 4) / self._item if each.site.name == "pattern" else 1.0  # whose scores have 32 bits
+        return (3 + each.replacement.breadth) * share * wide
 
     def fit(self, rows: Sequence[Row]) -> None:
         """Have the base run off-loaded where the budget does not hold one cell on one row with it."""

@@ -193,6 +193,17 @@ def test_a_budget_is_pythons_number_or_the_devices():
     assert (found, type(found)) == (10**8, int)
 
 
+@pytest.mark.gpu
+def test_of_a_gpu_with_little_memory_half_of_what_is_free_is_taken(monkeypatch):
+    held = torch.zeros(2**26, device="cuda")  # of PyTorch, who may hold more than its tensors take
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device=None: (3 * 2**30, 4 * 2**30))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device=None: torch.cuda.memory_allocated() + 2**29)
+    assert budget_of(held.device, None) == 7 * 2**28
+    assert budget_of(held.device, 5) == 5
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device=None: (2**36, 2**36))
+    assert budget_of(held.device, None) == DEFAULT_BUDGET["cuda"]
+
+
 class TestSmallBudgets:
     @pytest.mark.parametrize("metric", ["logit_difference", "kl_divergence"])
     def test_a_budget_that_is_too_small_says_what_is_needed(self, model, metric):
