@@ -174,7 +174,10 @@ def _passed_on(node: Node, change: Residual, runs: Runs, batch: Batch) -> Residu
     parts[:, :, head] = block.ln1(stream) @ weight[head] + bias[head]
     writing = [head] if node.reads == "q" else list(range(head * attention.group, (head + 1) * attention.group))
     places = places_of(torch.ones_like(batch.tokens, dtype=torch.bool), batch.length, causal=runs.model.config.causal)
-    q, k = attention.turn(attention.q_norm(q), places.query), attention.turn(attention.k_norm(k), places.key)
+    q, k = (
+        places.turned(attention.turn, attention.q_norm(q)),
+        places.turned(attention.turn, attention.k_norm(k), keys=True),
+    )
     z = attention.mixed(q, k, v, places)
     before = run[Site("z", node.layer).hook_name]
     change = torch.einsum("bphd,hdm->bpm", (z - before)[:, :, writing], attention.W_O[writing])

@@ -173,8 +173,8 @@ class Attention(nn.Module):
         q = self.hook_q(project(inputs[0], self.W_Q, self.b_Q))
         k = self.hook_k(project(inputs[1], self.W_K, self.b_K))
         v = self.hook_v(project(inputs[2], self.W_V, self.b_V))
-        q = self.hook_rot_q(self.turn(self.q_norm(q), places.query))
-        k = self.hook_rot_k(self.turn(self.k_norm(k), places.key[:, -k.shape[1] :]))
+        q = self.hook_rot_q(places.turned(self.turn, self.q_norm(q)))
+        k = self.hook_rot_k(places.turned(self.turn, self.k_norm(k), keys=True))
         if cache is not None:
             if cache:
                 k, v = (torch.cat(each, dim=1) for each in zip(cache, (k, v), strict=True))

@@ -11,7 +11,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ Queries = Float[Tensor, "batch head query_pos d_head"]
 AttentionScores = Float[Tensor, "batch head query_pos key_pos"]
 
 
+Angles = tuple[Float[Tensor, "#batch pos 1 pair"], Float[Tensor, "#batch pos 1 pair"]]
+"""Cosines and sines by which vectors turn."""
 Attend = Callable[[Turned, KeyVectors, KeyVectors, "Places"], Turned]
 """Gives ``z`` of turned queries and keys, and of values, at their places."""
 
@@ -45,6 +47,19 @@ class Places:
     key: Int[Tensor, "#batch key_pos"]
     mask: Mask | None  # true where a query may look; None where `causal` says all
     causal: bool  # without a mask: whether each query looks at itself and those before, or at all
+    # What turns vectors there, which is the same in all layers that turn alike.
+    _angles: dict[object, Angles] = field(default_factory=dict, kw_only=True, repr=False, compare=False)
+
+    def turned(self, rotary: "Rotary", x: Turned, *, keys: bool = False) -> Turned:
+        """Queries, or the last of the keys, turned to their places."""
+        return rotary.by(self.angles(rotary, x.dtype, x.shape[1] if keys else 0), x) if rotary.dim else x
+
+    def angles(self, rotary: "Rotary", dtype: torch.dtype, n_keys: int = 0) -> Angles:
+        """By which queries, or so many keys at the end, turn."""
+        name = rotary.told, dtype, n_keys
+        if name not in self._angles:
+            self._angles[name] = rotary.angles(self.key[:, -n_keys:] if n_keys else self.query, dtype)
+        return self._angles[name]
 
     def allowed(self) -> Mask:
         """True where a query may look."""
@@ -53,6 +68,11 @@ class Places:
         shape = (1, 1, self.query.shape[1], self.key.shape[1])
         everywhere = torch.ones(shape, dtype=torch.bool, device=self.query.device)
         return everywhere.tril() if self.causal else everywhere
+
+    def part(self, queries: slice, n_keys: int) -> "Places":
+        """Those of some queries and of the first keys."""
+        mask = None if self.mask is None else self.mask[:, :, queries, :n_keys]
+        return Places(self.query[:, queries], self.key[:, :n_keys], mask, self.causal)
 
     def within(self, window: int | None) -> "Places":
         """The same where a query sees no more than `window` positions, itself included; None for all."""
@@ -160,17 +180,29 @@ class Rotary(nn.Module):
         super().__init__()
         self.dim, self.base, self.frequencies, self.magnitude = dim, base, frequencies, magnitude
 
+    @property
+    def told(self) -> tuple[object, ...]:
+        """Equal for those that turn alike."""
+        return self.dim, self.base, self.frequencies, self.magnitude
+
     def forward(self, x: Turned, positions: Int[Tensor, "#batch pos"]) -> Turned:
-        if not self.dim:
-            return x
+        return self.by(self.angles(positions, x.dtype), x) if self.dim else x
+
+    def angles(self, positions: Int[Tensor, "#batch pos"], dtype: torch.dtype) -> Angles:
+        """Cosines and sines of what turns at these positions."""
         # In 32 bits as in transformers, where the weights were trained; in 64 for models in 64.
-        wide = torch.promote_types(x.dtype, torch.float32)
+        wide, device = torch.promote_types(dtype, torch.float32), positions.device
         if self.frequencies is None:
-            frequencies = 1.0 / self.base ** (torch.arange(0, self.dim, 2, device=x.device).to(wide) / self.dim)
+            frequencies = 1.0 / self.base ** (torch.arange(0, self.dim, 2, device=device).to(wide) / self.dim)
         else:
-            frequencies = torch.tensor(self.frequencies, dtype=wide, device=x.device)
+            frequencies = torch.tensor(self.frequencies, dtype=wide, device=device)
         angles = positions.to(wide)[..., None] * frequencies
-        cos, sin = ((each * self.magnitude).to(x.dtype)[:, :, None] for each in (angles.cos(), angles.sin()))
+        cos, sin = ((each * self.magnitude).to(dtype)[:, :, None] for each in (angles.cos(), angles.sin()))
+        return cos, sin
+
+    def by(self, angles: Angles, x: Turned) -> Turned:
+        """`x`, turned by these angles."""
+        cos, sin = angles
         first, second = x[..., : self.dim].chunk(2, dim=-1)
         # In place, of what was just made: to touch new memory takes longer than to multiply.
         turned = x * F.pad(torch.cat([cos, cos], dim=-1), (0, x.shape[-1] - self.dim), value=1.0)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from interp.interventions.metrics import COLUMNS_ALONE, Answers, AnyMetric, RowScores, Scores, score
 from interp.interventions.rows import Batch
+from interp.model.positions import Places
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 from interp.residual.collecting import read
@@ -42,6 +43,9 @@ class BaseRun:
         sites = {Site(name, layer) for name in ALWAYS for layer in range(first_layer, n_layers)}
         last = Site("resid_post", n_layers - 1)
         self._device = batch.tokens.device
+        stand = torch.arange(batch.length, device=self._device)[None]
+        every = Places(stand, stand, None, model.config.causal)
+        self.places = replace(every, mask=every.allowed(), causal=False) if every.causal else every  # of each row
         away = OFFLOADED_TO[self._device.type] if offloaded else None
         self._kept = read(model, batch.tokens, [each.hook_name for each in {*sites, *extra, last}], away)
         self._layer, self._here = 0, dict[str, Tensor]()

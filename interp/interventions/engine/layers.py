@@ -30,7 +30,6 @@ from interp.interventions.engine.schedule import (
 )
 from interp.model.attention import Attention, project
 from interp.model.layers import linear
-from interp.model.positions import Places
 from interp.shapes import HeadVectors
 
 Stream = Float[Tensor, "_ d_model"]
@@ -180,11 +179,8 @@ class BlockAttention:
     def __init__(self, base: BaseRun, layer: int, editor: Editor, numbers: Int[Tensor, " number"]):
         self._attention, self._causal = list(base.model.blocks)[layer].attn, base.model.config.causal
         self._editor, self._numbers = editor, numbers
-        self._editor, self._numbers = editor, numbers
-        length, device = base.batch.length, base.batch.tokens.device
-        self._everywhere = torch.arange(length, device=device)[None]
-        self._mask = torch.ones(2 * (length,), dtype=torch.bool, device=device).tril()[None, None]
-        keys = self._attention.turn(self._attention.k_norm(base.at("k", layer)), self._everywhere)  # as compared
+        self._everywhere = base.places
+        keys = self._everywhere.turned(self._attention.turn, self._attention.k_norm(base.at("k", layer)))  # as compared
         self._base = torch.cat([keys, base.at("v", layer)], dim=2)  # together, for what is put in place by token
 
     def read(self, projected: Projected, steps: LayerSteps) -> ReadTokens:
@@ -202,13 +198,18 @@ class BlockAttention:
     def _turned(self, x: HeadTokens, norm: nn.Module, positions: slice | None) -> HeadTokens:
         """Queries or keys as they are compared: normalised, and turned to their places."""
         x = norm(x[None])
-        return x[0] if positions is None else self._attention.turn(x, self._numbers[positions][None])[0]
+        if positions is None:
+            return x[0]
+        cos, sin = (
+            each.index_select(1, self._numbers[positions])
+            for each in self._everywhere.angles(self._attention.turn, x.dtype)
+        )
+        return self._attention.turn.by((cos, sin), x)[0]
 
     def _attend(self, each: Attended, q: HeadTokens, read: ReadTokens) -> HeadVectors:
         attention, queries = self._attention, slice(each.queries.start, each.queries.stop)
         k, v = self._whole(each, read).chunk(2, dim=2)
-        mask = self._mask[:, :, queries, : each.n_keys] if self._causal else None
-        places = Places(self._everywhere[:, queries], self._everywhere[:, : each.n_keys], mask, causal=False)
+        places = self._everywhere.part(queries, each.n_keys)
         q = q[each.place].unflatten(0, (each.n, len(each.queries)))
         if not each.patterns:
             return attention.mixed(q, k, v, places)

@@ -58,7 +58,8 @@ def a_mask_that_is_added(active):
     def wrong(method, self, base, layer, *rest):
         method(self, base, layer, *rest)
         if active(layer):
-            self._mask = self._mask.to(base.at("q", layer).dtype)
+            mask = self._everywhere.mask.to(base.at("q", layer).dtype)
+            self._everywhere = replace(self._everywhere, mask=mask)
 
     return _around(BlockAttention, "__init__", wrong)
 
