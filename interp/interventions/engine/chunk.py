@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
+from torch import Tensor
 
 from interp.interventions.engine.plan import STAGE_OF, Classifier, Interventions, RowClass
 from interp.interventions.intervention import Intervention
+from interp.model.devices import sent
 from interp.model.sites import Site
-
-Numbers = Int[np.ndarray, " _"]
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,41 @@ def merged(blocks: Iterable[Block]) -> list[Block]:
     ]
 
 
-@dataclass(frozen=True)
-class Move:
-    """How tokens that are held come to stand otherwise, and some of the base run's among them."""
+class Numbers:
+    """Arrays of whole numbers that go to a device together; each is known by its place among them."""
 
-    rows: Numbers  # of the base run's tokens, in the batch
-    positions: Numbers  # likewise
-    # by new place, the number among the tokens that were held and, behind them, the base run's; None where it is that
-    order: Numbers | None
+    def __init__(self) -> None:
+        self._arrays, self._n = list[np.ndarray](), 0
+
+    def add(self, array: Int[np.ndarray, " _"]) -> slice:
+        """One more array."""
+        self._arrays.append(array.astype(np.int64, copy=False))
+        self._n += len(array)
+        return slice(self._n - len(array), self._n)
+
+    def on(self, device: torch.device) -> Int[Tensor, " number"]:
+        """All of them there."""
+        return sent(np.concatenate([np.zeros(0, np.int64), *self._arrays]), device)
+
+
+@dataclass(frozen=True)
+class Gather:
+    """How tokens that are held come to stand otherwise, and some of the base run's among them; arrays by their places.
+
+    The base run's have ``rows`` in the batch, and ``positions``. ``order`` has, by new place, the number among the
+    tokens that were held and, behind them, the base run's; it is None where it is that.
+    """
+
+    rows: slice
+    positions: slice
+    order: slice | None
 
 
 class Pack:
     """Blocks, and where every token of every trajectory stands."""
 
-    def __init__(self, rows: Int[np.ndarray, " trajectory"], length: int):
-        self._rows = rows  # in the batch
+    def __init__(self, rows: Int[np.ndarray, " trajectory"], length: int, numbers: Numbers):
+        self._rows, self._numbers = rows, numbers  # in the batch; and where arrays go
         self.blocks: list[Block] = []  # in the order of their tokens
         # by trajectory and position, the token's number; -1 where the trajectory does not hold it
         self.place: Int[np.ndarray, "trajectory pos"] = np.full((len(rows), length), -1, dtype=np.int64)
@@ -91,7 +112,7 @@ class Pack:
         nothing = np.zeros(0, dtype=np.int64)
         return np.concatenate([nothing, *(np.tile(np.array(each.positions, int), each.n) for each in self.blocks)])
 
-    def join(self, wanted: Sequence[Block]) -> Move | None:
+    def join(self, wanted: Sequence[Block]) -> Gather | None:
         """Hold what `wanted` holds, too: with the base run's values where nothing was held."""
         blocks = list(self.blocks)
         for block in merged(wanted):
@@ -105,12 +126,12 @@ class Pack:
             self.begun[new] = True
         return self.hold(merged(blocks))
 
-    def keep(self, positions: range) -> Move | None:
+    def keep(self, positions: range) -> Gather | None:
         """Hold only `positions`."""
         held = [tuple(each for each in block.positions if each in positions) for block in self.blocks]
         return self.hold([block.holding(each) for block, each in zip(self.blocks, held, strict=True)])
 
-    def hold(self, blocks: list[Block]) -> Move | None:
+    def hold(self, blocks: list[Block]) -> Gather | None:
         """Hold these blocks instead; None where nothing moves."""
         before, n_before = self.place.copy(), sum(each.n_tokens for each in self.blocks)
         self.blocks = blocks
@@ -129,7 +150,8 @@ class Pack:
         stays = len(order) == n_before + np.count_nonzero(new) and bool((order == np.arange(len(order))).all())
         if stays and not new.any():
             return None
-        return Move(self._rows[trajectories[new]], positions[new], None if stays else order)
+        add = self._numbers.add
+        return Gather(add(self._rows[trajectories[new]]), add(positions[new]), None if stays else add(order))
 
 
 def _with(block: Block, chosen: np.ndarray, wanted: Block) -> list[Block]:

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from interp.interventions.engine.base_run import BaseRun
-from interp.interventions.engine.chunk import Chunk
+from interp.interventions.engine.chunk import Chunk, Gather
 from interp.interventions.engine.editor import Editor
 from interp.interventions.engine.schedule import (
     AFTER_MLP,
@@ -24,7 +24,6 @@ from interp.interventions.engine.schedule import (
     BEFORE_MLP,
     BEFORE_WRITING,
     Attended,
-    Gather,
     LayerSteps,
     Schedule,
 )

@@ -8,46 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
-from jaxtyping import Int
-from torch import Tensor
 
-from interp.interventions.engine.chunk import Block, Chunk, Edits, Move, Pack
+from interp.interventions.engine.chunk import Block, Chunk, Edits, Gather, Numbers, Pack
 from interp.interventions.engine.plan import STAGES
 from interp.interventions.intervention import heads_at
-from interp.model.devices import sent
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
 
 BEFORE_ATTENTION, BEFORE_WRITING, BEFORE_MLP, AFTER_MLP = range(len(STAGES))
 BY_HEAD = ("q_input", "k_input", "v_input", "result")
 """Sites that are read head by head."""
-
-
-class Numbers:
-    """Arrays of whole numbers that go to a device together; each is known by its place among them."""
-
-    def __init__(self) -> None:
-        self._arrays, self._n = list[np.ndarray](), 0
-
-    def add(self, array: Int[np.ndarray, " _"]) -> slice:
-        """One more array."""
-        self._arrays.append(array.astype(np.int64, copy=False))
-        self._n += len(array)
-        return slice(self._n - len(array), self._n)
-
-    def on(self, device: torch.device) -> Int[Tensor, " number"]:
-        """All of them there."""
-        return sent(np.concatenate([np.zeros(0, np.int64), *self._arrays]), device)
-
-
-@dataclass(frozen=True)
-class Gather:
-    """A ``Move``; arrays by their places."""
-
-    rows: slice
-    positions: slice
-    order: slice | None
 
 
 @dataclass(frozen=True)
@@ -95,7 +65,7 @@ class LayerSteps:
     """What happens in one layer."""
 
     narrow: bool = False  # whether the answers' positions suffice
-    joins: dict[int, Gather] = field(default_factory=dict)  # by stage, what joins there
+    joins: dict[int, Gather | None] = field(default_factory=dict)  # by stage, what joins there
     changes: dict[str, list[Change]] = field(default_factory=dict)  # by site
     by_head: dict[str, list[HeadChanges]] = field(default_factory=dict)
     attention: Gather | None = None  # the queries' tokens
@@ -114,7 +84,8 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, model: HookedTransformer, length: int, answers: range):
         self._chunk, self._model, self._length, self._answers = chunk, model, length, answers
-        self._pack, self.numbers = Pack(chunk.rows, length), Numbers()
+        self.numbers = Numbers()
+        self._pack = Pack(chunk.rows, length, self.numbers)
         self.rows = self.numbers.add(chunk.rows)
         n_layers, first = model.config.n_layers, chunk.first_layer
         begin = n_layers if first is None else first
@@ -132,7 +103,7 @@ class Schedule:
             if stage == (BEFORE_MLP if self._model.config.d_mlp else AFTER_MLP):
                 steps.kept.append(self._keep(narrow=steps.narrow))
             if wanted := self._chunk.wanted.get((layer, stage)):
-                self._put(steps.joins, stage, self._pack.join(wanted))
+                steps.joins[stage] = self._pack.join(wanted)
             for name in names:
                 for edits in self._chunk.edits.get(Site(name, layer), ()) if name != "pattern" else ():
                     steps.changes.setdefault(name, []).append(self._change(edits))
@@ -141,18 +112,8 @@ class Schedule:
         steps.kept.append(self._keep(narrow=steps.narrow))
         return steps
 
-    def _put(self, into: dict[int, Gather], stage: int, move: Move | None) -> None:
-        if (found := self._gather(move)) is not None:
-            into[stage] = found
-
-    def _gather(self, move: Move | None) -> Gather | None:
-        if move is None:
-            return None
-        order = None if move.order is None else self.numbers.add(move.order)
-        return Gather(self.numbers.add(move.rows), self.numbers.add(move.positions), order)
-
     def _keep(self, *, narrow: bool) -> Gather | None:
-        return self._gather(self._pack.keep(self._answers)) if narrow else None
+        return self._pack.keep(self._answers) if narrow else None
 
     def _answers_suffice(self, layer: int) -> bool:
         """Whether this is the last layer, and nothing has to be measured in it away from the answers' positions."""
@@ -207,7 +168,7 @@ class Schedule:
             # Where attention looks forward, too, every position can change.
             start = max(block.first, block.own) if causal else 0
             wanted.append(block.holding(tuple(each for each in queries if each >= start)))
-        steps.attention = self._gather(self._pack.hold(wanted))
+        steps.attention = self._pack.hold(wanted)
         steps.query_positions = self.numbers.add(self._pack.token_positions()) if turned else None
         patterns = self._chunk.edits.get(Site("pattern", layer), [])
         for (new, place), (block, span) in zip(self._pack.spans(), held, strict=True):
