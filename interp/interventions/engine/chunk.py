@@ -157,8 +157,13 @@ class Pack:
 def _with(block: Block, chosen: np.ndarray, wanted: Block) -> list[Block]:
     """The block's trajectories that are chosen, holding what is wanted, too, and the others."""
     mine = chosen[block.trajectories]
-    inside = replace(block, trajectories=block.trajectories[mine]).holds_with(wanted)
-    return [inside, replace(block, trajectories=block.trajectories[~mine])]
+    if not mine.any():
+        return [block]
+    more = block.holds_with(wanted)
+    if mine.all() or (more.positions, more.first) == (block.positions, block.first):
+        return [more]
+    parts = ((more, mine), (block, ~mine))
+    return [replace(each, trajectories=block.trajectories[own]) for each, own in parts]
 
 
 @dataclass(frozen=True)
