@@ -147,7 +147,7 @@ class MixedRun(_Run):
             for each in known[cell]:
                 key = id(each.replacement), each.site, draw
                 if key not in values:
-                    values[key] = each.values(batch, draw)
+                    values[key] = each.values(batch, draw).to(batch.tokens.device)
                 own = values[key][index] if len(values[key]) == len(batch.rows) else values[key]
                 hook = partial(_changed_rows, by=each, batch=part, index=index, values=own)
                 self._hooks.append((each.site.hook_name, hook))
