@@ -27,6 +27,7 @@ from interp.interventions.intervention import Intervention
 from interp.interventions.metrics import SOURCE, UNCHANGED, AnyMetric, Measured, RowScores
 from interp.interventions.rows import Batch
 from interp.model.devices import place_of
+from interp.model.loading.copy_check import ALLOWED, TOLERANCE
 from interp.model.positions import looks_back_only
 from interp.model.sites import Site
 from interp.model.transformer import HookedTransformer
@@ -39,7 +40,7 @@ ROUNDINGS = {torch.float64: 16.0, torch.float32: 16.0, torch.float16: 4.0, torch
 
 ``python tests/interventions/engine/planted_faults.py`` prints how much of it is seen.
 """
-OF_COPIES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.01, torch.bfloat16: 0.05}
+OF_COPIES = {dtype: min(most, ALLOWED[dtype]) for dtype, most in TOLERANCE.items()}
 """Of the largest score, what is rounding where the engine measures on a copy: another's code rounds elsewhere."""
 
 UNIT_OF = {"tf32": 2.0**-10, "bf16": 2.0**-7}
@@ -157,14 +158,14 @@ def _again(
         cell, draw, row = np.array(its_places).T
         at = cell, draw, start + row
         engine = np.stack([found.value[at], found.margin[at]])
-        yield Again(engine, _scored(scores()), partial(scores, _moving(model, batch)))
+        yield Again(engine, _scored(scores()), partial(scores, _moving(model)))
 
 
 def _scored(scores: RowScores) -> Scored:
     return np.stack([scores.value, scores.margin])
 
 
-def _moving(model: Any, batch: Batch) -> Hooks:
+def _moving(model: Any) -> Hooks:
     """Hooks that move each number that goes into a block by a unit of rounding, up or down."""
     device, dtype = place_of(model)
     precision = torch.backends.cuda.matmul.fp32_precision if device.type == "cuda" else "none"

@@ -4,7 +4,7 @@ A device runs behind the host, which only tells it what to do next. Whenever an 
 the host would wait until the device has caught up.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -101,19 +101,17 @@ class Schedule:
             if stage == BEFORE_WRITING:
                 self._attend(layer, steps)
             if stage == (BEFORE_MLP if self._model.config.d_mlp else AFTER_MLP):
-                steps.kept.append(self._keep(narrow=steps.narrow))
+                steps.kept.append(self._pack.keep(self._answers) if steps.narrow else None)
             if wanted := self._chunk.wanted.get((layer, stage)):
                 steps.joins[stage] = self._pack.join(wanted)
-            for name in names:
-                for edits in self._chunk.edits.get(Site(name, layer), ()) if name != "pattern" else ():
-                    steps.changes.setdefault(name, []).append(self._change(edits))
-                if name in BY_HEAD and name in steps.changes:
-                    steps.by_head[name] = list(self._by_head(name, layer))
-        steps.kept.append(self._keep(narrow=steps.narrow))
+            edited = {name: self._chunk.edits.get(Site(name, layer), ()) for name in names}
+            for name, edits in edited.items():
+                if name in BY_HEAD:
+                    steps.by_head[name] = list(self._by_head(name, edits))
+                elif edits and name != "pattern":  # which belongs to the blocks that attend
+                    steps.changes[name] = [self._change(each) for each in edits]
+        steps.kept.append(self._pack.keep(self._answers) if steps.narrow else None)
         return steps
-
-    def _keep(self, *, narrow: bool) -> Gather | None:
-        return self._pack.keep(self._answers) if narrow else None
 
     def _answers_suffice(self, layer: int) -> bool:
         """Whether this is the last layer, and nothing has to be measured in it away from the answers' positions."""
@@ -141,9 +139,9 @@ class Schedule:
         noted = add(trajectory * self._length + position)
         return Change(edits, add(row), add(position), components, noted, tuple(map(add, tokens)))
 
-    def _by_head(self, name: str, layer: int) -> Iterator[HeadChanges]:
+    def _by_head(self, name: str, edited: Sequence[Edits]) -> Iterator[HeadChanges]:
         """What is replaced of each head; an entry for the whole activation is one for every head."""
-        every = [(edits, edits.entries()) for edits in self._chunk.edits[Site(name, layer)]]
+        every = [(edits, edits.entries()) for edits in edited]
         for head in range(heads_at(name, self._model)):
             own = list[tuple[Edits, tuple[np.ndarray, ...], np.ndarray]]()
             for edits, (trajectory, row, position, component) in every:

@@ -10,7 +10,7 @@ import random
 import sys
 import warnings
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -236,29 +236,23 @@ def rates(fault, n, *, one_layer):
     return counts[True], counts[True] + counts[False]
 
 
-@contextmanager
-def _told(what):
-    print(f"\n{what}", flush=True)
-    yield
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("sweeps", 300), ("honest", 1000), ("rounding", 40)):
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    with _told("share of the tolerance that is used, the largest of honest sweeps"):
-        for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
-            for kind in SWEEPS:
-                used = [_used(RandomSweep(seed, dtype, kind)) for seed in range(asked.rounding)]
-                print(f"  {str(dtype)[6:]:9} {' '.join(kind):18} {np.max(used):.2f}", flush=True)
-    with _told(f"of {asked.honest} honest sweeps, refused:"):
-        print(" ", sum(_refused(seed) for seed in range(asked.honest)), flush=True)
-    with _told("faults, caught of sweeps that they change: in all layers, in one"):
-        for fault in FAULTS:
-            found = ["{} of {}".format(*rates(fault, asked.sweeps, one_layer=one)) for one in (False, True)]
-            print(f"  {fault.__name__.replace('_', ' '):30} {found[0]:>12} {found[1]:>12}", flush=True)
+    print("share of the tolerance that is used, the largest of honest sweeps")
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        for kind in SWEEPS:
+            used = [_used(RandomSweep(seed, dtype, kind)) for seed in range(asked.rounding)]
+            print(f"  {str(dtype)[6:]:9} {' '.join(kind):18} {np.max(used):.2f}", flush=True)
+    print(f"\nof {asked.honest} honest sweeps, refused:")
+    print(" ", sum(_refused(seed) for seed in range(asked.honest)), flush=True)
+    print("\nfaults, caught of sweeps that they change: in all layers, in one")
+    for fault in FAULTS:
+        found = ["{} of {}".format(*rates(fault, asked.sweeps, one_layer=one)) for one in (False, True)]
+        print(f"  {fault.__name__.replace('_', ' '):30} {found[0]:>12} {found[1]:>12}", flush=True)
 
 
 def _used(sweep):
