@@ -12,6 +12,7 @@ from interp.interventions.intervention import Intervention, heads_at
 from interp.interventions.reference_set import make_replacement
 from interp.interventions.replacement import Add, Patch
 from interp.interventions.rows import batches, task_rows
+from interp.model.devices import place_of
 from interp.model.sites import SITES, Site
 from interp.tasks.example import Example
 from interp.tasks.task import EncodedExample, Task, Unit
@@ -111,7 +112,7 @@ def differences(model, task, cells, *, metric=None, direction=None, budget=None,
     metric = metric or task.metric
     found = {"base": [], "value": [], "margin": [], "norm": []}
     interventions = [each for cell in cells for each in cell]
-    engine = Engine(model, metric, cells, Sizes(model, metric, interventions, budget))
+    engine = Engine(model, metric, cells, Sizes(model.config, place_of(model), metric, interventions, budget))
     n_strands = sum(max(each.replacement.draws for each in cell) for cell in cells)
     for batch in batches(model, task_rows(metric, task.units, direction)):
         plain = PlainRun(model, batch, metric, patched=direction is not None)

@@ -195,7 +195,7 @@ def test_of_a_run_from_python_the_next_command_does_its_work(here, monkeypatch):
 
 def test_after_a_plan():
     """Whatever was planned, the next command is the same; it is typed once."""
-    large = " --hardware h100 --devices 16 --dtype bfloat16 --prompts 2"
+    large = " --device h100 --devices 16 --dtype bfloat16 --prompts 2"
     lines = [f"model plan {name}{large * (name != 'gpt')}" for name in PRESETS if not name.startswith("gpt2")]
     (following,) = {hint_of(typed(line)) for line in lines}
     done = typed(following)

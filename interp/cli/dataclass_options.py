@@ -31,7 +31,10 @@ from interp.cli.options import (
     number,
 )
 
-FLAGS = {"memory_budget": "--memory", "heads": "--head", "layers": "--layer", "as_json": "--json"}
+FLAGS = {"memory_budget": "--memory", "heads": "--head", "layers": "--layer"} | {
+    "as_json": "--json",
+    "hardware": "--device",
+}
 PANELS = {
     ASKED: (
         *("task", "data", "store", "feature", "relation", "model", "tokenizer", "sibling"),

@@ -69,7 +69,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "one of your own": "interp model info --model ./my-gpt2",
     },
     "model plan": {
-        "on one GPU": "interp model plan gpt2-xl --hardware a100 --dtype bfloat16",
+        "on one GPU": "interp model plan gpt2-xl --device a100 --dtype bfloat16",
         "one of your own, on a task": "interp model plan --model ./my-gpt2 --task agreement --n 200",
     },
     "model convert": {

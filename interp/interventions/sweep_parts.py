@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Num
 
 from interp.interventions.engine.plan import TOKENS_AT_ONCE, NoRoomError, flops_of_token, kind_of
@@ -87,9 +88,8 @@ class SweepWork:
 
     def __init__(self, measurer: Engine | Plain, model: Any, batches: Sequence[Batch], *, patched: bool):
         self._measurer, self._batches, self._patched = measurer, batches, patched
-        config, (device, _) = model.cfg, place_of(model)
-        kind, self._device = kind_of(device), device
-        self._part_tokens = min(PART_FLOPS[kind] // flops_of_token(config), PART_CHUNKS * TOKENS_AT_ONCE[kind])
+        self._device, _ = place_of(model)
+        self._part_tokens = tokens_of_part(model.cfg, self._device)
         self._starts = [0, *accumulate(len(batch.rows) for batch in batches)]
         self._last: tuple[Batch, Any] | None = None
         self._halved = 0
@@ -106,16 +106,8 @@ class SweepWork:
 
     def parts(self) -> Iterator[Part]:
         """All that there is to measure; the same for the same request."""
-        held: dict[int, list[range]] = {}
-        number = taken = 0
-        for at, batch in enumerate(self._batches):
-            for chunk, n_tokens in self._measurer.chunks(batch):
-                if held and taken + n_tokens > self._part_tokens:
-                    yield _part(number, held)
-                    held, number, taken = {}, number + 1, 0
-                held.setdefault(at, []).append(chunk)
-                taken += n_tokens
-        yield _part(number, held)
+        chunks = ((at, *each) for at, batch in enumerate(self._batches) for each in self._measurer.chunks(batch))
+        return parts_of(chunks, self._part_tokens)
 
     def measured(self, part: Part) -> Iterator[CellScores]:
         """Measure a part, cell by cell."""
@@ -175,6 +167,25 @@ def _after(chunks: Sequence[range], n: int) -> list[range]:
     while n:
         n -= len(left.pop(0))
     return left
+
+
+def tokens_of_part(config: Any, device: torch.device) -> int:
+    """How many tokens a part computes at most, of a model of this shape; a chunk is never divided."""
+    kind = kind_of(device)
+    return int(min(PART_FLOPS[kind] // flops_of_token(config), PART_CHUNKS * TOKENS_AT_ONCE[kind]))
+
+
+def parts_of(chunks: Iterable[tuple[int, range, int]], at_most: int) -> Iterator[Part]:
+    """Chunks, each a batch, strands and how many tokens these compute, put together in their order."""
+    held: dict[int, list[range]] = {}
+    number = taken = 0
+    for batch, chunk, n_tokens in chunks:
+        if held and taken + n_tokens > at_most:
+            yield _part(number, held)
+            held, number, taken = {}, number + 1, 0
+        held.setdefault(batch, []).append(chunk)
+        taken += n_tokens
+    yield _part(number, held)
 
 
 def _part(number: int, held: Mapping[int, Sequence[range]]) -> Part:

@@ -30,6 +30,7 @@ from interp.interventions.reference_set import require_made
 from interp.interventions.replacement import Replacement, compute_now, sources_of
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, Source, batches, example_labels, task_rows
 from interp.interventions.sweep_parts import SweepWork
+from interp.model.devices import place_of
 from interp.model.positions import looks_back_only, sight
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
@@ -75,10 +76,11 @@ class SweepRun:
         sites = {each.site for each in self._interventions}
         ours, self._measured_on = engine_model(model, rows, sites, plainly=plainly)
         self._sight = sight(model if ours is None else ours)
-        self._sizes = None if ours is None else Sizes(ours, self._metric, self._interventions, memory_budget)
+        self._sizes: Sizes | None = None
         self._batch_size = BATCH_SIZE
         measurer: Engine | Plain
-        if ours is not None and self._sizes is not None:
+        if ours is not None:
+            self._sizes = Sizes(ours.config, place_of(ours), self._metric, self._interventions, memory_budget)
             measurer = Engine(ours, self._metric, changes, self._sizes)
         else:
             kept = {site for each in self._interventions for site in each.replacement.keeps}

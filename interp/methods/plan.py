@@ -4,7 +4,8 @@
    begins at its layer, the last layer computes the answer's position only, and prompts come in batches that keep to
    the sweep's default memory budget.
 2. Time is operations over what the hardware does in a second, times the share of that which is reached; on a GPU, it is
-   at least what the host takes to launch the kernels, which a simulated GPU has counted.
+   at least what the host takes to launch the kernels, which a simulated GPU has counted. Chunk by chunk, as the engine
+   puts them together, the larger of the two counts.
 3. What does not fit is refused, with what would.
 
 Examples:
@@ -25,11 +26,17 @@ from timeit import repeat
 import torch
 
 from interp.errors import InputError, suggest
-from interp.interventions.engine.plan import DEFAULT_BUDGET, tokens_at_once
+from interp.interventions.engine.plan import DEFAULT_BUDGET, Sizes
+from interp.interventions.intervention import Intervention
+from interp.interventions.replacement import Zero
+from interp.interventions.rows import Row
 from interp.model import presets
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
 from interp.model.layers import linear
+from interp.model.sites import Site
+from interp.tasks.example import Example
+from interp.tasks.task import EncodedExample
 
 GB = 10**9
 SIZE, REPEATS = 1024, 5
@@ -55,6 +62,15 @@ class Hardware:
     budget: int = DEFAULT_BUDGET["cuda"]
     launch: float = 1e-5  # an assumption: what PyTorch takes for one that is launched from Python
 
+    @property
+    def device(self) -> torch.device:
+        """Whose defaults the engine takes there."""
+        return torch.device("cuda" if self.launch else "cpu")
+
+    def seconds(self, dtype: str, flops: int, launches: int) -> float:
+        """Of some operations, and of the kernels that they are."""
+        return max(flops / (self.flops[dtype] * self.reached), launches * self.launch)
+
 
 GPU_REACHED = 0.4
 """An assumption, not a measurement: what large products and short prompts reach of a data sheet's peak."""
@@ -70,6 +86,25 @@ LAUNCHES = {"block": (14, 24), "rotary": (16, 26), "RMS": (11, 11), "gated": (2,
 """Kernels that a layer and what it has beside launch in a forward pass, and in a chunk of a head sweep."""
 BEGUN, ONCE = 24, (16, 60)
 """Beside these: in each layer of a chunk that cells begin in, and in a forward pass or a sweep as a whole."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What the engine runs at once of a head sweep: some heads, each ablated on all prompts of a batch.
+
+    Attributes:
+        batch: Its number.
+        prompts: In it.
+        heads: Layer by layer.
+        flops: Operations.
+        launches: Kernels, on a GPU.
+    """
+
+    batch: int
+    prompts: int
+    heads: range
+    flops: int
+    launches: int
 
 
 @dataclass(frozen=True)
@@ -134,26 +169,65 @@ def plan(
         "sweep": sweep_bytes(config, hardware.budget, n_prompts, n_tokens, held),
     }
     _require_room(config, hardware, devices, dtype, n_prompts=n_prompts, n_tokens=n_tokens)
+    chunks = head_sweep_chunks(config, hardware, dtype=dtype, n_prompts=n_prompts, n_tokens=n_tokens)
+    n_batches, each_pass = chunks[-1].batch + 1, forward_launches(config)
+    base = presets.block_flops(config, n_tokens, n_tokens) * config.n_layers * n_prompts
     flops = {
         "forward": presets.forward_flops(config, n_prompts, n_tokens),
-        "sweep": head_sweep_flops(config, n_prompts, n_tokens),
+        "sweep": base + sum(each.flops for each in chunks),
     }
-    rate, launches = hardware.flops[dtype] * hardware.reached, launches_of(config, n_prompts, n_tokens)
-    seconds = {name: max(value / rate, launches[name] * hardware.launch) for name, value in flops.items()}
+    # A base run of each batch, and the audit's.
+    around = (n_batches + 1) * each_pass + ONCE[1]
+    launches = {"forward": each_pass, "sweep": around + sum(each.launches for each in chunks)}
+    seconds = {
+        "forward": hardware.seconds(dtype, flops["forward"], each_pass),
+        "sweep": hardware.seconds(dtype, base, around)
+        + sum(hardware.seconds(dtype, each.flops, each.launches) for each in chunks),
+    }
     return Plan(presets.parameter_count(config), needed, flops, launches, seconds, hardware.name, devices)
 
 
-def launches_of(config: TransformerConfig, n_prompts: int, n_tokens: int) -> dict[str, int]:
-    """The kernels that a GPU is told to run in a ``forward`` pass, and in a head ``sweep`` with its base and audit."""
+def forward_launches(config: TransformerConfig) -> int:
+    """The kernels that a GPU is told to run in a forward pass."""
+    return _launches_of_layer(config)[0] * config.n_layers + ONCE[0]
+
+
+def _launches_of_layer(config: TransformerConfig) -> tuple[int, int]:
+    """Of a forward pass, and of a chunk."""
     has = {"rotary": config.positions == "rotary", "RMS": config.normalization == "RMS", "gated": config.gated}
     has |= {"block": True, "grouped": config.kv_heads < config.n_heads}
-    forward, layer = (sum(LAUNCHES[name][of] for name in has if has[name]) for of in (0, 1))
-    cells_at_once = max(1, tokens_at_once(config, torch.device("cuda")) // (n_prompts * n_tokens))
-    firsts = range(0, config.n_layers * config.n_heads, cells_at_once)  # of each chunk
-    run = sum(config.n_layers - first // config.n_heads for first in firsts)
-    forward = forward * config.n_layers + ONCE[0]
-    begun = config.n_layers + len(firsts) - 1
-    return {"forward": forward, "sweep": layer * run + BEGUN * begun + 2 * forward + ONCE[1]}
+    forward, chunk = (sum(LAUNCHES[name][of] for name in has if has[name]) for of in (0, 1))
+    return forward, chunk
+
+
+def head_sweep_chunks(
+    config: TransformerConfig, hardware: Hardware, *, dtype: str, n_prompts: int, n_tokens: int
+) -> list[Chunk]:
+    """What the engine runs, one after the other, to ablate each head once at all positions."""
+    heads = [(layer, head) for layer in range(config.n_layers) for head in range(config.n_heads)]
+    zeroed = [Intervention(Site("z", layer), Zero(), heads=(head,)) for layer, head in heads]
+    place = (hardware.device, resolve_dtype(dtype))
+    sizes, row = Sizes(config, place, "logit_difference", zeroed, hardware.budget), _row(n_tokens)
+    sizes.budget = max(sizes.budget, sizes.one_cell(row))
+    rows, (_, per_layer) = sizes.rows_at_once([row]), _launches_of_layer(config)
+    costs, found = [_head_flops(config, layer, n_tokens) for layer in range(config.n_layers)], list[Chunk]()
+    for batch, first_row in enumerate(range(0, n_prompts, rows)):
+        n = min(rows, n_prompts - first_row)
+        room = (sizes.budget - n * sizes.base(row)) // (n * sizes.trajectory(row, n_tokens))
+        at_once = max(1, min(room, sizes.tokens_at_once // (n * n_tokens)))
+        for first in range(0, len(heads), at_once):
+            chunk = range(first, min(first + at_once, len(heads)))
+            layers = [heads[each][0] for each in chunk]
+            launches = per_layer * (config.n_layers - layers[0]) + BEGUN * len(set(layers))
+            found.append(Chunk(batch, n, chunk, n * sum(costs[layer] for layer in layers), launches))
+    return found
+
+
+def _row(n_tokens: int) -> Row:
+    """A prompt of so many tokens."""
+    example = Example("a prompt", " right", " wrong", None, template="", layout="")
+    tokens = EncodedExample(example, (0,) * n_tokens, (0,), (0,), query=None, related=(), distractors={})
+    return Row(tokens, example=0, fold=0)
 
 
 def head_sweep_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -> int:
@@ -167,13 +241,18 @@ def head_sweep_flops(config: TransformerConfig, n_prompts: int, n_tokens: int) -
     Returns:
         Floating-point operations, of all heads together.
     """
-    (write, mlp), last = presets.writing_flops(config), config.n_layers - 1
     whole = presets.block_flops(config, n_tokens, n_tokens)
-    cells = 0
-    for first in range(config.n_layers):
-        cells += write * n_tokens + mlp * (n_tokens if first < last else 1)
-        cells += max(last - first - 1, 0) * whole + (presets.block_flops(config, n_tokens, 1) if first < last else 0)
+    cells = sum(_head_flops(config, layer, n_tokens) for layer in range(config.n_layers))
     return n_prompts * (config.n_layers * whole + config.n_heads * cells)
+
+
+def _head_flops(config: TransformerConfig, layer: int, n_tokens: int) -> int:
+    """Of ablating one head of a layer on one prompt, when it has been run without."""
+    (write, mlp), last = presets.writing_flops(config), config.n_layers - 1
+    if layer == last:
+        return write * n_tokens + mlp
+    between = (last - layer - 1) * presets.block_flops(config, n_tokens, n_tokens)
+    return (write + mlp) * n_tokens + between + presets.block_flops(config, n_tokens, 1)
 
 
 def sweep_bytes(config: TransformerConfig, budget: int, n_prompts: int, n_tokens: int, dtype: torch.dtype) -> int:
@@ -245,5 +324,5 @@ def hardware_called(name: str, threads: int = 1) -> Hardware:
     if name == "cpu":
         return this_cpu(threads)
     if name not in HARDWARE:
-        raise InputError(f"no hardware is called {name!r}; {suggest(name, ['cpu', *HARDWARE])}")
+        raise InputError(f"device: no hardware is called {name!r}; {suggest(name, ['cpu', *HARDWARE])}")
     return HARDWARE[name]

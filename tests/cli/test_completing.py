@@ -66,7 +66,7 @@ def test_names_are_those_of_the_package(monkeypatch, tmp_path):
 
 def test_every_piece_of_hardware_can_be_planned_for(run):
     for hardware in completing.HARDWARE(""):
-        assert '"preset": "gpt2"' in run("model", "plan", "gpt2", "--hardware", hardware, "--json").stdout
+        assert '"preset": "gpt2"' in run("model", "plan", "gpt2", "--device", hardware, "--json").stdout
 
 
 def test_a_list_goes_on_with_what_is_not_in_it():

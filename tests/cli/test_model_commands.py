@@ -134,9 +134,7 @@ def test_a_bridge_stays_a_bridge(run, monkeypatch, tmp_path):
 
 
 def test_it_says_what_a_model_would_need(run):
-    result = run(
-        "model", "plan", "gpt2-xl", "--hardware", "a100", "--dtype", "bfloat16", "--prompts", 4, "--tokens", 64
-    )
+    result = run("model", "plan", "gpt2-xl", "--device", "a100", "--dtype", "bfloat16", "--prompts", 4, "--tokens", 64)
     assert result.exit_code == 0, result.output
     assert "gpt2-xl: 1,557,611,200 parameters (published: 1,557,611,200)" in result.stdout
     assert "on 1 x A100 80 GB in bfloat16, 4 prompts of 64 tokens" in result.stdout
@@ -145,7 +143,7 @@ def test_it_says_what_a_model_would_need(run):
 
 
 def test_a_plan_in_json(run):
-    options = ("--hardware", "h100", "--dtype", "bfloat16", "--devices", 8, "--json")
+    options = ("--device", "h100", "--dtype", "bfloat16", "--devices", 8, "--json")
     found = json.loads(run("model", "plan", "gpt3-175b", *options).stdout)
     assert found["parameters"] == 174_604_259_328
     assert found["bytes"]["weights"] == 2 * 174_604_259_328
@@ -161,19 +159,19 @@ def test_this_machine_is_measured_for_a_plan(run):
 
 
 def test_what_does_not_fit(run):
-    result = run("model", "plan", "gpt3-175b", "--hardware", "h100", "--dtype", "bfloat16")
+    result = run("model", "plan", "gpt3-175b", "--device", "h100", "--dtype", "bfloat16")
     assert result.exit_code == 2
     assert "what would fit: llama-2-7b here, or 5 of these together" in result.stderr
 
 
 def test_an_unknown_preset(run):
-    result = run("model", "plan", "gpt5", "--hardware", "h100")
+    result = run("model", "plan", "gpt5", "--device", "h100")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: no preset is called 'gpt5'; did you mean 'gpt'")
 
 
 def test_a_model_that_takes_several_devices_is_said_first_to_be_out_of_reach(run):
-    options = ("llama-2-70b", "--hardware", "h100", "--dtype", "bfloat16", "--devices", 2)
+    options = ("llama-2-70b", "--device", "h100", "--dtype", "bfloat16", "--devices", 2)
     shown = run("model", "plan", *options).stdout.splitlines()
     assert shown[1] == "This model takes the memory of 2 devices, over which interp does not divide a model yet."
 
@@ -188,7 +186,7 @@ def described(tmp_path):
 
 def test_a_model_of_one_s_own_is_planned_without_its_weights(run, described, monkeypatch):
     monkeypatch.undo()
-    options = ("--model", described, "--hardware", "h100")
+    options = ("--model", described, "--device", "h100")
     found = json.loads(run("model", "plan", *options, "--task", "agreement", "--n", 12, "--json").stdout)
     task = load_task("agreement", n=12, tokenizer=real_load_model().tokenizer)
     longest = max(len(each.prompt) for each in task.examples)
@@ -206,7 +204,7 @@ def test_a_model_is_planned_where_a_preset_could_stand(run, described, monkeypat
     gguf = save(tmp_path / "tiny.gguf", llama())
     for name in (described, gguf, "default"):
         as_option, as_argument = (
-            run("model", "plan", *of, "--hardware", "h100", "--json") for of in (("--model", name), (name,))
+            run("model", "plan", *of, "--device", "h100", "--json") for of in (("--model", name), (name,))
         )
         assert as_option.exit_code == 0, as_option.output
         assert json.loads(as_argument.stdout) == json.loads(as_option.stdout)
@@ -226,12 +224,12 @@ def test_whole_runs_are_planned_for_this_machine(run, monkeypatch):
     shown = run("model", "plan", "--model", "default", *options).stdout
     assert "interp heads: " in shown
     assert "... cards: " in shown
-    assert run("model", "plan", "--model", "default", *options, "--hardware", "h100").stdout.count("interp") == 0
+    assert run("model", "plan", "--model", "default", *options, "--device", "h100").stdout.count("interp") == 0
 
 
 def test_a_preset_has_another_name_and_takes_the_embedded_models_prompts(run, monkeypatch):
     monkeypatch.undo()
-    options = ("--hardware", "h100", "--task", "agreement", "--n", 12, "--json")
+    options = ("--device", "h100", "--task", "agreement", "--n", 12, "--json")
     small, same = (json.loads(run("model", "plan", *name, *options).stdout) for name in (["gpt2-small"], ["gpt2"]))
     assert small == same
     assert json.loads(run("model", "plan", "--model", "gpt2-small", *options).stdout) == same
@@ -289,7 +287,7 @@ def test_a_model_is_fetched_once_and_told_about(run, monkeypatch, tmp_path):
         "Own-1.0",
     )
     assert "- licence: Own-1.0" in run("model", "info", "--model", "tiny").stdout
-    assert '"model": "tiny"' in run("model", "plan", "tiny", "--hardware", "h100", "--json").stdout
+    assert '"model": "tiny"' in run("model", "plan", "tiny", "--device", "h100", "--json").stdout
     assert completing.models("t") == ["tiny"]
 
 
@@ -308,7 +306,7 @@ def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):
         return str(described)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
-    assert run("model", "plan", "--model", "some/name", "--hardware", "h100").exit_code == 0
+    assert run("model", "plan", "--model", "some/name", "--device", "h100").exit_code == 0
     assert "config.json" in asked
     assert not [each for each in asked if fnmatch("model.safetensors", each) or fnmatch("pytorch_model.bin", each)]
 
@@ -326,7 +324,7 @@ def test_a_hub_name_s_weights_are_not_fetched(run, described, monkeypatch):
     ],
 )
 def test_what_cannot_be_planned(run, arguments, message):
-    result = run("model", "plan", "--hardware", "h100", *arguments)
+    result = run("model", "plan", "--device", "h100", *arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {message}")
     assert result.stderr.count("\n") == 1

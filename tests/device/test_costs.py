@@ -5,6 +5,8 @@ until the host has caught up. The model of 12 layers and 12 heads has GPT-2 smal
 neither depends. Bounds are a tenth above what is counted, or less.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from device.counting import LOG
@@ -15,7 +17,8 @@ import interp
 from interp.interventions.engine import plan
 from interp.interventions.engine.run import Engine
 from interp.methods.erasure.erase import erase
-from interp.methods.plan import launches_of
+from interp.methods.plan import HARDWARE, head_sweep_chunks
+from interp.methods.plan import plan as planned
 from interp.tasks import agreement
 from interp.tasks.generated_corpus import linked_documents
 
@@ -121,9 +124,33 @@ def test_a_plan_counts_what_is_launched(monkeypatch, fields, tokens):
     monkeypatch.setattr(plan.Classifier, "_owners", lambda *_: None)  # no prompt shares another's beginning
     task = random_task(0, lengths=(12,) * 8)
     assert model.hash
-    planned = launches_of(model.config, 16, 12)
+    counts = planned(model.config, HARDWARE["h100"], n_prompts=16, n_tokens=12).launches
     prompts = torch.zeros(16, 12, dtype=torch.long, device="cuda")
     forward, _, _ = cost(lambda: model(prompts))
     sweep, _, _ = cost(lambda: interp.ablate(model, task, replacement="zero"))
-    assert planned["forward"] == pytest.approx(forward, rel=0.1)
-    assert planned["sweep"] == pytest.approx(sweep, rel=0.1)
+    assert counts["forward"] == pytest.approx(forward, rel=0.1)
+    assert counts["sweep"] == pytest.approx(sweep, rel=0.1)
+
+
+@pytest.mark.parametrize("budget", [2**18, 2**20, 2**22, 2**32])
+@pytest.mark.parametrize("lengths", [(12,) * 8, (12,) * 50])
+def test_a_plan_has_the_engines_chunks(monkeypatch, budget, lengths):
+    """Whether memory or work bounds them."""
+    model, seen = random_model(n_layers=3, n_heads=4, dtype=torch.float32).to("cuda"), []
+    monkeypatch.setattr(plan, "CHUNK_FLOPS", 0)
+    monkeypatch.setattr(plan, "LEAST_AT_ONCE", 700)
+    monkeypatch.setattr(plan.Classifier, "_owners", lambda *_: None)
+    chunks = Engine.chunks
+
+    def noted(self, batch):
+        for chunk, n_tokens in chunks(self, batch):
+            seen.append((len(batch.rows), chunk))
+            yield chunk, n_tokens
+
+    monkeypatch.setattr(Engine, "chunks", noted)
+    interp.ablate(model, random_task(0, lengths=lengths), replacement="zero", memory_budget=budget)
+    hardware = replace(HARDWARE["h100"], budget=budget)
+    how = {"dtype": "float32", "n_prompts": 2 * len(lengths), "n_tokens": 12}
+    assert sorted(seen, key=str) == sorted(
+        [(each.prompts, each.heads) for each in head_sweep_chunks(model.config, hardware, **how)], key=str
+    )

@@ -16,6 +16,7 @@ from interp.interventions.intervention import Intervention, heads_at
 from interp.interventions.replacement import Erase, Eraser, Zero
 from interp.interventions.rows import batches, task_rows
 from interp.interventions.sweep import Cell, Sweep
+from interp.model.devices import place_of
 from interp.model.sites import SITES, Site
 from interp.tasks.task import Unit
 
@@ -143,7 +144,7 @@ class TestEngine:
         sizes = []
         for replacement in (Zero(), *(erasers(model, [Site("resid_pre", 0)], ranks=(rank,)) for rank in (1, 4))):
             changes = [change("resid_pre", 0, replacement)]
-            sizes.append(Sizes(model, "logit_difference", changes, None).trajectory(row, 1))
+            sizes.append(Sizes(model.config, place_of(model), "logit_difference", changes, None).trajectory(row, 1))
         # mu, and a row of R and a column of L for each rank, of 12 numbers of 8 bytes.
         assert [sizes[1] - sizes[0], sizes[2] - sizes[1]] == [3 * 12 * 8, 6 * 12 * 8]
 

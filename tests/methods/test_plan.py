@@ -18,6 +18,7 @@ from interp.interventions.replacement import Zero
 from interp.interventions.rows import batches, task_rows
 from interp.methods.plan import GB, HARDWARE, Hardware, hardware_called, head_sweep_flops, plan, this_cpu
 from interp.model import layers
+from interp.model.devices import place_of
 from interp.model.presets import PRESETS, cache_bytes, forward_flops, parameter_count, preset, weight_bytes
 from interp.model.transformer import HookedTransformer
 from interp.residual import collecting
@@ -64,7 +65,12 @@ def test_a_head_sweep_has_as_many_operations(fields, monkeypatch):
     cells = [(change("z", layer, Zero(), heads=(head,)),) for layer, head in heads]
     monkeypatch.setattr(Classifier, "_owners", lambda *_: None)
     monkeypatch.setattr(collecting, "SHARED", 0)
-    engine = Engine(model, "logit_difference", cells, Sizes(model, "logit_difference", [c for (c,) in cells], None))
+    engine = Engine(
+        model,
+        "logit_difference",
+        cells,
+        Sizes(model.config, place_of(model), "logit_difference", [c for (c,) in cells], None),
+    )
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         for batch in batches(model, task_rows("logit_difference", task.units)):
             list(engine.measure(engine.base(batch)))

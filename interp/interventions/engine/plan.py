@@ -23,9 +23,9 @@ from interp.interventions.engine.base_run import OFFLOADED_TO
 from interp.interventions.intervention import Intervention, changed_positions
 from interp.interventions.metrics import COLUMNS_ALONE, AnyMetric
 from interp.interventions.rows import BATCH_SIZE, Batch, Row, batches
+from interp.model.config import TransformerConfig
 from interp.model.devices import place_of
 from interp.model.sites import Site
-from interp.model.transformer import HookedTransformer
 from interp.residual.collecting import read
 
 Interventions = Sequence[Intervention]
@@ -143,9 +143,9 @@ EXTRA_OF_STAGE: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 2: ("resid_mid",
 EXTRA_WITHOUT_MLP: dict[int, tuple[str, ...]] = {0: (), 1: ("z",), 3: ("resid_post",)}
 
 
-def entry_sites(model: HookedTransformer, interventions: Iterable[Intervention]) -> set[Site]:
+def entry_sites(config: TransformerConfig, interventions: Iterable[Intervention]) -> set[Site]:
     """What the base run has to keep for trajectories that begin at `interventions`."""
-    extra = EXTRA_OF_STAGE if model.config.d_mlp else EXTRA_WITHOUT_MLP
+    extra = EXTRA_OF_STAGE if config.d_mlp else EXTRA_WITHOUT_MLP
     return {Site(name, each.site.layer) for each in interventions for name in extra[STAGE_OF[each.site.name]]}
 
 
@@ -179,31 +179,35 @@ def budget_of(device: torch.device, asked: object) -> int:
 
 
 class Sizes:
-    """Bytes that a sweep takes, row by row, of a `budget`.
+    """Bytes that a sweep takes, row by row, of a `budget`, at a `place`: a model's device and dtype.
 
     ``tokens_at_once`` are packed together, unless one cell has more. ``offloaded`` is whether the base run's layers
     wait in the host's memory, because the budget does not hold them.
     """
 
     def __init__(
-        self, model: HookedTransformer, metric: AnyMetric, interventions: Sequence[Intervention], budget: int | None
+        self,
+        config: TransformerConfig,
+        place: tuple[torch.device, torch.dtype],
+        metric: AnyMetric,
+        interventions: Sequence[Intervention],
+        budget: int | None,
     ):
-        self._model, self._metric = model, metric
-        weight = model.W_E
-        self._item = weight.element_size()
-        self.budget = budget_of(weight.device, budget)
-        self.tokens_at_once = tokens_at_once(model.config, weight.device)
+        self._config, self._metric = config, metric
+        self._device, dtype = place
+        self._item = dtype.itemsize
+        self.budget = budget_of(self._device, budget)
+        self.tokens_at_once = tokens_at_once(config, self._device)
         layers = [each.site.layer or 0 for each in interventions]
-        self._n_kept_layers = model.config.n_layers - min(layers, default=0)
-        self._extra = entry_sites(model, interventions)
+        self._n_kept_layers = config.n_layers - min(layers, default=0)
+        self._extra = entry_sites(config, interventions)
         self._edited = {(each.site.name, self._held(each)): each.site for each in interventions}
         self.offloaded = False
-        self._device = weight.device
         self._source = [site for keeps in {each.replacement.keeps for each in interventions} for site in keeps]
 
     def base(self, row: Row) -> int:
         """What the base run keeps of a row, with the activations that are patched in."""
-        config, length = self._model.config, len(row.tokens)
+        config, length = self._config, len(row.tokens)
         inner = config.n_heads * config.d_head
         extra = Counter[int | None]()
         for site in self._extra:
@@ -220,7 +224,7 @@ class Sizes:
 
     def trajectory(self, row: Row, n_tokens: int) -> int:
         """What one row under one cell takes while a layer computes `n_tokens` of its positions."""
-        config, length = self._model.config, len(row.tokens)
+        config, length = self._config, len(row.tokens)
         inner = config.n_heads * config.d_head
         per_token = max(2 * config.d_model + 2 * config.d_mlp, 3 * config.d_model + 6 * inner)
         keys_and_values = 2 * inner * length
@@ -229,18 +233,18 @@ class Sizes:
 
     def _held(self, each: Intervention) -> float:
         """What is held of a site's activation: of the part that is replaced what was there, the values, both anew."""
-        share = 1.0 if each.units is None else len(each.units) / self._model.config.d_mlp
+        share = 1.0 if each.units is None else len(each.units) / self._config.d_mlp
         if each.heads is not None:
-            share = len(each.heads) / self._model.config.n_heads
+            share = len(each.heads) / self._config.n_heads
         wide = max(self._item, 4) / self._item if each.site.name == "pattern" else 1.0  # whose scores have 32 bits
         return (3 + each.replacement.breadth) * share * wide
 
     def fit(self, rows: Sequence[Row]) -> None:
         """Have the base run off-loaded where the budget does not hold one cell on one row with it."""
-        if self._one_cell(self.largest(rows)) > self.budget and self._device.type in OFFLOADED_TO:
+        if self.one_cell(self.largest(rows)) > self.budget and self._device.type in OFFLOADED_TO:
             self.offloaded = True
         row = self.largest(rows)  # which may be another one now
-        if (needed := self._one_cell(row)) > self.budget:
+        if (needed := self.one_cell(row)) > self.budget:
             raise InputError(
                 f"memory budget: one cell on one row of {len(row.tokens)} tokens takes {needed:,} bytes, "
                 f"got a budget of {self.budget:,}; give at least the former"
@@ -248,15 +252,16 @@ class Sizes:
 
     def largest(self, rows: Sequence[Row]) -> Row:
         """The row that takes most."""
-        return max(rows, key=self._one_cell)
+        return max(rows, key=self.one_cell)
 
     def rows_at_once(self, rows: Sequence[Row]) -> int:
         """How many rows of equal length are run together: what one cell packs, and half of the budget at most."""
         row = self.largest(rows)
         at_once = self.tokens_at_once // len(row.tokens)
-        return max(1, min(at_once, self.budget // (2 * self.base(row)), self.budget // self._one_cell(row)))
+        return max(1, min(at_once, self.budget // (2 * self.base(row)), self.budget // self.one_cell(row)))
 
-    def _one_cell(self, row: Row) -> int:
+    def one_cell(self, row: Row) -> int:
+        """What one cell on one row takes, with its base run."""
         return self.base(row) + self.trajectory(row, len(row.tokens))
 
     def _predictions(self, row: Row) -> int:
@@ -264,7 +269,7 @@ class Sizes:
         if self._metric in COLUMNS_ALONE:
             n_answers = len(row.encoded.rights) + len(row.encoded.wrongs)
             return 3 * n_answers * max(self._item, 4) if n_answers > 2 else 0
-        return 3 * (1 + len(row.continuation)) * self._model.config.d_vocab * max(self._item, 4)
+        return 3 * (1 + len(row.continuation)) * self._config.d_vocab * max(self._item, 4)
 
 
 def width(site: Site, config: Any, length: int) -> int:

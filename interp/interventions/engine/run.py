@@ -192,7 +192,7 @@ class Engine:
         strands = [Strand(number, draw, cell) for number, cell in enumerate(cells) for draw in range(draws[number])]
         self._strands = sorted(strands, key=lambda each: each.first_layer)
         self._first_layer = min(each.first_layer for each in strands)
-        self._extra = entry_sites(model, (each for cell in cells for each in cell))
+        self._extra = entry_sites(model.config, (each for cell in cells for each in cell))
         self.halvings = 0
 
     def base(self, batch: Batch) -> BaseRun:
