@@ -66,10 +66,10 @@ def peer_table(peers: Sequence[Peer]) -> Cells:
     return [["peer", "form"], *([peer.name, peer.form] for peer in peers)]
 
 
-def write_section(path: Path, title: str, tables: Sequence[Cells]) -> None:
+def write_section(path: Path, title: str, tables: Sequence[Cells], dtype: str = "fp32") -> None:
     """Replace the section called `title`, or add it; other sections stay."""
     text = path.read_text() if path.exists() else INTRODUCTION
-    section = "\n\n".join([f"## {title}", conditions(), *map(_markdown, tables)]) + "\n"
+    section = "\n\n".join([f"## {title}", conditions(dtype), *map(_markdown, tables)]) + "\n"
     own = re.compile(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     before, after = text, ""
     if found := own.search(text):
@@ -82,12 +82,13 @@ def write_json(path: Path, rows: Sequence[Row]) -> None:
     path.write_text(json.dumps([_record(row) for row in rows], indent=2) + "\n")
 
 
-def conditions() -> str:
+def conditions(dtype: str) -> str:
     """When, where and with what."""
     versions = [f"{package} {_version(package)}" for package in PACKAGES]
     threads = f"{torch.get_num_threads()} thread{'s' if torch.get_num_threads() > 1 else ''} of {os.cpu_count()}"
     return (
-        f"{date.today()}, {_processor()}, {threads}, fp32, Python {platform.python_version()}, {', '.join(versions)}."
+        f"{date.today()}, {_processor()}, {threads}, {dtype}, Python {platform.python_version()}, "
+        f"{', '.join(versions)}."
     )
 
 
