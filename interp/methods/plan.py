@@ -82,10 +82,10 @@ HARDWARE: dict[str, Hardware] = {
     "h200": Hardware("H200 141 GB", 141 * GB, {"bfloat16": 989e12, "float16": 989e12, "float32": 67e12}, GPU_REACHED),
 }
 """Dense products without sparsity, from the vendor's data sheets."""
-LAUNCHES = {"block": (14, 24), "rotary": (16, 26), "RMS": (11, 11), "gated": (2, 2), "grouped": (2, 4)}
-"""Kernels that a layer and what it has beside launch in a forward pass, and in a chunk of a head sweep."""
-BEGUN, ONCE = 24, (16, 60)
-"""Beside these: in each layer of a chunk that cells begin in, and in a forward pass or a sweep as a whole."""
+LAUNCHES = {"block": (14, 16, 16, 29), "rotary": (6, 12, 8, 14), "gated": (2, 0, 2, 0), "grouped": (2, 0, 2, 0)}
+"""Kernels of a model that has this: of a forward pass in each layer, and once; of a chunk in each layer, and once."""
+BEGUN, ONCE = 22, 85
+"""Beside these: in each layer of a chunk that cells begin in, and in a sweep as a whole, with its audit."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def plan(
         "sweep": base + sum(each.flops for each in chunks),
     }
     # A base run of each batch, and the audit's.
-    around = (n_batches + 1) * each_pass + ONCE[1]
+    around = (n_batches + 1) * each_pass + ONCE
     launches = {"forward": each_pass, "sweep": around + sum(each.launches for each in chunks)}
     seconds = {
         "forward": hardware.seconds(dtype, flops["forward"], each_pass),
@@ -189,15 +189,14 @@ def plan(
 
 def forward_launches(config: TransformerConfig) -> int:
     """The kernels that a GPU is told to run in a forward pass."""
-    return _launches_of_layer(config)[0] * config.n_layers + ONCE[0]
+    per_layer, once, _, _ = _launches(config)
+    return per_layer * config.n_layers + once
 
 
-def _launches_of_layer(config: TransformerConfig) -> tuple[int, int]:
-    """Of a forward pass, and of a chunk."""
-    has = {"rotary": config.positions == "rotary", "RMS": config.normalization == "RMS", "gated": config.gated}
-    has |= {"block": True, "grouped": config.kv_heads < config.n_heads}
-    forward, chunk = (sum(LAUNCHES[name][of] for name in has if has[name]) for of in (0, 1))
-    return forward, chunk
+def _launches(config: TransformerConfig) -> tuple[int, ...]:
+    """Those of ``LAUNCHES``, of all that the model has."""
+    has = {"rotary": config.positions == "rotary", "gated": config.gated, "grouped": config.kv_heads < config.n_heads}
+    return tuple(map(sum, zip(*(LAUNCHES[name] for name in LAUNCHES if has.get(name, True)), strict=True)))
 
 
 def head_sweep_chunks(
@@ -209,7 +208,7 @@ def head_sweep_chunks(
     place = (hardware.device, resolve_dtype(dtype))
     sizes, row = Sizes(config, place, "logit_difference", zeroed, hardware.budget), _row(n_tokens)
     sizes.budget = max(sizes.budget, sizes.one_cell(row))
-    rows, (_, per_layer) = sizes.rows_at_once([row]), _launches_of_layer(config)
+    rows, (_, _, per_layer, once) = sizes.rows_at_once([row]), _launches(config)
     costs, found = [_head_flops(config, layer, n_tokens) for layer in range(config.n_layers)], list[Chunk]()
     for batch, first_row in enumerate(range(0, n_prompts, rows)):
         n = min(rows, n_prompts - first_row)
@@ -218,7 +217,7 @@ def head_sweep_chunks(
         for first in range(0, len(heads), at_once):
             chunk = range(first, min(first + at_once, len(heads)))
             layers = [heads[each][0] for each in chunk]
-            launches = per_layer * (config.n_layers - layers[0]) + BEGUN * len(set(layers))
+            launches = once + per_layer * (config.n_layers - layers[0]) + BEGUN * len(set(layers))
             found.append(Chunk(batch, n, chunk, n * sum(costs[layer] for layer in layers), launches))
     return found
 

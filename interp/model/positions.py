@@ -31,8 +31,8 @@ Queries = Float[Tensor, "batch head query_pos d_head"]
 AttentionScores = Float[Tensor, "batch head query_pos key_pos"]
 
 
-Angles = tuple[Float[Tensor, "#batch pos 1 pair"], Float[Tensor, "#batch pos 1 pair"]]
-"""Cosines and sines by which vectors turn."""
+Angles = Float[Tensor, "#batch pos 1 _"]
+"""By which vectors turn: a cosine for each component, 1 for those that stay, and then a sine for each pair."""
 Attend = Callable[[Turned, KeyVectors, KeyVectors, "Places"], Turned]
 """Gives ``z`` of turned queries and keys, and of values, at their places."""
 
@@ -52,13 +52,14 @@ class Places:
 
     def turned(self, rotary: "Rotary", x: Turned, *, keys: bool = False) -> Turned:
         """Queries, or the last of the keys, turned to their places."""
-        return rotary.by(self.angles(rotary, x.dtype, x.shape[1] if keys else 0), x) if rotary.dim else x
+        own = keys and not (self.key is self.query and x.shape[1] == self.key.shape[1])
+        return rotary.by(self.angles(rotary, x, x.shape[1] if own else 0), x) if rotary.dim else x
 
-    def angles(self, rotary: "Rotary", dtype: torch.dtype, n_keys: int = 0) -> Angles:
-        """By which queries, or so many keys at the end, turn."""
-        name = rotary.told, dtype, n_keys
+    def angles(self, rotary: "Rotary", like: Tensor, n_keys: int = 0) -> Angles:
+        """By which queries, or so many keys at the end, turn, of such vectors."""
+        name = rotary.told, like.dtype, like.shape[-1], n_keys
         if name not in self._angles:
-            self._angles[name] = rotary.angles(self.key[:, -n_keys:] if n_keys else self.query, dtype)
+            self._angles[name] = rotary.angles(self.key[:, -n_keys:] if n_keys else self.query, like)
         return self._angles[name]
 
     def allowed(self) -> Mask:
@@ -158,14 +159,14 @@ def places_of(seen: SeenMask, n_new: int, *, causal: bool, whole: bool | None = 
 
     A padding position may look at itself, so that its (unused) softmax stays finite.
     """
-    positions = positions_of(seen)
-    n = seen.shape[1]
+    key, n = positions_of(seen), seen.shape[1]
+    query = key if n == n_new else key[:, n - n_new :]
     if (bool(seen.all()) if whole is None else whole) and (n == n_new or not causal):
-        return Places(positions[:, n - n_new :], positions, None, causal)
-    key = torch.arange(n, device=seen.device)
-    query = key[n - n_new :, None]
-    visible = seen[:, None, :] & (key <= query) if causal else seen[:, None, :].expand(-1, n_new, -1)
-    return Places(positions[:, n - n_new :], positions, (visible | (key == query))[:, None], causal)
+        return Places(query, key, None, causal)
+    place = torch.arange(n, device=seen.device)
+    own = place[n - n_new :, None]
+    visible = seen[:, None, :] & (place <= own) if causal else seen[:, None, :].expand(-1, n_new, -1)
+    return Places(query, key, (visible | (place == own))[:, None], causal)
 
 
 class Rotary(nn.Module):
@@ -186,28 +187,28 @@ class Rotary(nn.Module):
         return self.dim, self.base, self.frequencies, self.magnitude
 
     def forward(self, x: Turned, positions: Int[Tensor, "#batch pos"]) -> Turned:
-        return self.by(self.angles(positions, x.dtype), x) if self.dim else x
+        return self.by(self.angles(positions, x), x) if self.dim else x
 
-    def angles(self, positions: Int[Tensor, "#batch pos"], dtype: torch.dtype) -> Angles:
-        """Cosines and sines of what turns at these positions."""
+    def angles(self, positions: Int[Tensor, "#batch pos"], like: Tensor) -> Angles:
+        """By which such vectors turn at these positions."""
         # In 32 bits as in transformers, where the weights were trained; in 64 for models in 64.
-        wide, device = torch.promote_types(dtype, torch.float32), positions.device
+        wide, device = torch.promote_types(like.dtype, torch.float32), positions.device
         if self.frequencies is None:
             frequencies = 1.0 / self.base ** (torch.arange(0, self.dim, 2, device=device).to(wide) / self.dim)
         else:
             frequencies = torch.tensor(self.frequencies, dtype=wide, device=device)
         angles = positions.to(wide)[..., None] * frequencies
-        cos, sin = ((each * self.magnitude).to(dtype)[:, :, None] for each in (angles.cos(), angles.sin()))
-        return cos, sin
+        cos, sin = angles.cos() * self.magnitude, angles.sin() * self.magnitude
+        stays = cos.new_ones(*cos.shape[:2], like.shape[-1] - self.dim)
+        return torch.cat([cos, cos, stays, sin], dim=-1).to(like.dtype)[:, :, None]
 
     def by(self, angles: Angles, x: Turned) -> Turned:
         """`x`, turned by these angles."""
-        cos, sin = angles
-        first, second = x[..., : self.dim].chunk(2, dim=-1)
+        half, sin = self.dim // 2, angles[..., x.shape[-1] :]
         # In place, of what was just made: to touch new memory takes longer than to multiply.
-        turned = x * F.pad(torch.cat([cos, cos], dim=-1), (0, x.shape[-1] - self.dim), value=1.0)
-        turned[..., : self.dim // 2].sub_(second * sin)
-        turned[..., self.dim // 2 : self.dim].add_(first * sin)
+        turned = x * angles[..., : x.shape[-1]]
+        turned[..., :half].addcmul_(x[..., half : self.dim], sin, value=-1)
+        turned[..., half : self.dim].addcmul_(x[..., :half], sin)
         return turned
 
 

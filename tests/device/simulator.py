@@ -412,7 +412,19 @@ def _require_types(func, mine):
         raise RuntimeError(f"{func.name()} on CUDA: expected one type, got {[each.dtype for each in mine]}")
 
 
-_AS_IS = torch.nn.functional.scaled_dot_product_attention
+_AS_IS, _NORM_AS_IS = torch.nn.functional.scaled_dot_product_attention, torch.nn.functional.rms_norm
+
+
+def _rms_norm(x, shape, weight=None, eps=None):
+    """PyTorch's kernel for one type, which a build without CUDA lacks: the same numbers, and one launch."""
+    if not isinstance(x, DeviceTensor) or (weight is not None and weight.dtype != x.dtype):
+        return _NORM_AS_IS(x, shape, weight, eps)
+    LOG.launch("fused RMS norm")
+    LOG.paused += 1
+    try:
+        return _NORM_AS_IS(x, shape, weight, eps)
+    finally:
+        LOG.paused -= 1
 
 
 def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -479,7 +491,8 @@ class SimulatedCuda:
         future.set_swap_module_params_on_conversion(True)  # so that a moved parameter stays the same object
         for name, value in self._functions().items():
             stack.enter_context(mock.patch.object(torch.cuda, name, value))
-        stack.enter_context(mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attention))
+        for name, own in (("scaled_dot_product_attention", _attention), ("rms_norm", _rms_norm)):
+            stack.enter_context(mock.patch.object(torch.nn.functional, name, own))
         torch.serialization.add_safe_globals([_received])
         stack.enter_context(_Mode())
         LOG.clear()

@@ -199,11 +199,8 @@ class BlockAttention:
         x = norm(x[None])
         if positions is None:
             return x[0]
-        cos, sin = (
-            each.index_select(1, self._numbers[positions])
-            for each in self._everywhere.angles(self._attention.turn, x.dtype)
-        )
-        return self._attention.turn.by((cos, sin), x)[0]
+        angles = self._everywhere.angles(self._attention.turn, x).index_select(1, self._numbers[positions])
+        return self._attention.turn.by(angles, x)[0]
 
     def _attend(self, each: Attended, q: HeadTokens, read: ReadTokens) -> HeadVectors:
         attention, queries = self._attention, slice(each.queries.start, each.queries.stop)
