@@ -63,7 +63,8 @@ class Processes:
     """Several processes of this machine. One that dies is replaced, and what it did is done again.
 
     Attributes:
-        n: How many. Where the work is on a GPU and there are several, each process has one of them in turn.
+        n: How many. Where the work is on a GPU and there are several, each process has one of them in turn,
+            from the work's own on.
 
     Raises:
         InputError: `n` is no whole number of at least 1.

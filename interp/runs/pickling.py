@@ -23,10 +23,11 @@ ALIGNED = 64
 
 @dataclass(frozen=True)
 class Packed:
-    """Pickled work: `data`, and the memory of its tensors in `buffers`, one each."""
+    """Pickled work: `data`, and the memory of its tensors in `buffers`, one each; `gpu` is the one that it is on."""
 
     data: bytes
     buffers: Sequence[memoryview]
+    gpu: int = 0
 
     def unpacked(self) -> Any:
         """The work; its tensors are views of the buffers."""
@@ -42,32 +43,37 @@ def pack(work: Any) -> Packed:
     """Pickle some work."""
     buffers: list[pickle.PickleBuffer] = []
     stream = io.BytesIO()
+    pickler = _Pickler(stream, protocol=5, buffer_callback=buffers.append)
     try:
-        _Pickler(stream, protocol=5, buffer_callback=buffers.append).dump(work)
+        pickler.dump(work)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise InputError(
             f"workers: expected what can be sent to another process, got something that cannot ({error}); leave "
             "them out (--executor local, in Python Local()), and this process computes"
         ) from error
-    return Packed(stream.getvalue(), [each.raw() for each in buffers])
+    return Packed(stream.getvalue(), [each.raw() for each in buffers], pickler.gpu)
 
 
 class _Pickler(pickle.Pickler):
+    gpu = 0
+
     def reducer_override(self, value: Any) -> Any:
         """Tensors as NumPy arrays, whose memory is not copied, and GPUs as the receiver's; all else as usual."""
         if isinstance(value, torch.device):
-            return torch.device, (_device(value),)
+            return torch.device, (self._device(value),)
         if type(value) not in (Tensor, nn.Parameter) or value.layout != torch.strided:
             return NotImplemented
         tensor = value.detach()
         bits = tensor.as_strided((_span(tensor),), (1,)).view(torch.uint8).cpu().numpy()
-        how = (tuple(tensor.shape), tensor.stride(), tensor.dtype, _device(tensor.device))
+        how = (tuple(tensor.shape), tensor.stride(), tensor.dtype, self._device(tensor.device))
         return _tensor, (bits, *how, isinstance(value, nn.Parameter), value.requires_grad)
 
-
-def _device(device: torch.device) -> str:
-    """Where a tensor of this device is on a worker, which sees one GPU of its own, whatever its number here."""
-    return "cuda" if device.type == "cuda" else str(device)
+    def _device(self, device: torch.device) -> str:
+        """Where a tensor of this device is on a worker, which sees one GPU of its own, whatever its number here."""
+        if device.type != "cuda":
+            return str(device)
+        self.gpu = device.index or self.gpu
+        return "cuda"
 
 
 def _span(tensor: Tensor) -> int:

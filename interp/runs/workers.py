@@ -175,6 +175,7 @@ class Workers:
         told = spawn.get_preparation_data("") if b"__main__" in packed.data else {}
         self._script = {name: each for name, each in told.items() if name.startswith("init_main")}
         self._memory, self._spans = _shared(packed)
+        self._gpu = packed.gpu
         self._workers: list[_Worker] = []
         self._deaths = 0
 
@@ -228,7 +229,7 @@ class Workers:
         here, there = _CONTEXT.Pipe()
         slot = min({*range(self._n)} - {each.slot for each in self._workers})
         of_work = (self._memory.name, self._spans)
-        known = (there, of_work, self._terms, self._script, _gpu(slot))
+        known = (there, of_work, self._terms, self._script, _gpu(self._gpu + slot))
         process = _CONTEXT.Process(target=_work, args=known, daemon=True)
         with _without_script():
             process.start()
@@ -313,13 +314,13 @@ def _bytes_of(memory: SharedMemory) -> memoryview:
     return memory.buf
 
 
-def _gpu(slot: int) -> str | None:
-    """The GPU that a worker is to see: where there are several, each has one in turn."""
+def _gpu(number: int) -> str | None:
+    """The GPU that a worker is to see: where there are several, each has one in turn, from the one of the work on."""
     if not torch.cuda.is_available():
         return None
     seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     names = seen.split(",") if seen else [str(number) for number in range(torch.cuda.device_count())]
-    return names[slot % len(names)]
+    return names[number % len(names)]
 
 
 def _work(

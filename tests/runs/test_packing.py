@@ -7,6 +7,7 @@ from torch import nn
 
 from interp.errors import InputError
 from interp.runs import pickling as packing
+from interp.runs import workers
 from interp.runs.pickling import Packed, pack
 
 pytestmark = pytest.mark.unchecked
@@ -87,8 +88,18 @@ def test_a_gpu_is_the_receivers_own():
     assert sent({"device": torch.device("cpu")}) == {"device": torch.device("cpu")}
 
 
+@pytest.mark.parametrize(("device", "seen"), [("cuda:1", ["1", "2", "0"]), ("cuda", ["0", "1", "2"]), ("cpu", ["0"])])
+def test_processes_take_gpus_in_turn_from_the_works_own_on(monkeypatch, device, seen):
+    """Whoever asks for ``cuda:1`` may have left ``cuda:0`` to somebody else."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    begins = pack({"device": torch.device(device)}).gpu
+    assert [workers._gpu(begins + slot) for slot in range(len(seen))] == seen
+
+
 @pytest.mark.parametrize("kind", [torch.Tensor, nn.Parameter])
 @pytest.mark.parametrize("block", [BLOCK, BLOCK[:, :, ::2], torch.zeros(0, 4)], ids=["whole", "with gaps", "empty"])
 def test_a_tensor_of_any_layout_goes_to_the_receivers_own_gpu(monkeypatch, kind, block):
-    monkeypatch.setattr(packing, "_device", lambda device: "meta")
+    monkeypatch.setattr(packing._Pickler, "_device", lambda self, device: "meta")
     assert sent(nn.Parameter(block) if kind is nn.Parameter else block).device == torch.device("meta")
