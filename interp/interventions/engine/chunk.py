@@ -27,8 +27,7 @@ class Block:
 
     trajectories: Int[np.ndarray, " trajectory"]  # their numbers in the chunk
     positions: tuple[int, ...]  # which they hold, in order
-    own: int  # the first position that is theirs to compute
-    first: int  # the first position that may differ from the base run, be it their own or their owner's
+    start: int  # the first position that may differ from the base run and is theirs to compute
 
     @property
     def n(self) -> int:
@@ -47,15 +46,15 @@ class Block:
     def holds_with(self, other: "Block") -> "Block":
         """These trajectories, holding what the other block's do as well."""
         positions = tuple(sorted({*self.positions, *other.positions}))
-        return replace(self, positions=positions, first=min(self.first, other.first))
+        return replace(self, positions=positions, start=min(self.start, other.start))
 
 
 def merged(blocks: Iterable[Block]) -> list[Block]:
     """Blocks that hold the same positions as one: the fewer there are, the fewer operations attention takes."""
-    same: dict[tuple[tuple[int, ...], int, int], list[Block]] = {}
+    same: dict[tuple[tuple[int, ...], int], list[Block]] = {}
     for block in blocks:
         if block.n:
-            same.setdefault((block.positions, block.own, block.first), []).append(block)
+            same.setdefault((block.positions, block.start), []).append(block)
     return [
         each[0] if len(each) == 1 else replace(each[0], trajectories=np.concatenate([one.trajectories for one in each]))
         for each in same.values()
@@ -160,7 +159,7 @@ def _with(block: Block, chosen: np.ndarray, wanted: Block) -> list[Block]:
     if not mine.any():
         return [block]
     more = block.holds_with(wanted)
-    if mine.all() or (more.positions, more.first) == (block.positions, block.first):
+    if mine.all() or (more.positions, more.start) == (block.positions, block.start):
         return [more]
     parts = ((more, mine), (block, ~mine))
     return [replace(each, trajectories=block.trajectories[own]) for each, own in parts]
@@ -246,7 +245,7 @@ class Chunk:
             ranks[intervention.site] += 1
         for stage, held in begins.items():
             stored = tuple(sorted(each for each in held if each >= rows.own))
-            self.wanted.setdefault(stage, []).append(Block(trajectories, stored, rows.own, min(held)))
+            self.wanted.setdefault(stage, []).append(Block(trajectories, stored, max(rows.own, min(held))))
 
     def _edit(
         self, strand: Strand, each: Intervention, rank: int, where: tuple[np.ndarray, np.ndarray, np.ndarray]

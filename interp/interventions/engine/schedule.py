@@ -164,7 +164,7 @@ class Schedule:
         wanted = []
         for block, _ in held:
             # Where attention looks forward, too, every position can change.
-            start = max(block.first, block.own) if causal else 0
+            start = block.start if causal else 0
             wanted.append(block.holding(tuple(each for each in queries if each >= start)))
         steps.attention = self._pack.hold(wanted)
         steps.query_positions = self.numbers.add(self._pack.token_positions()) if turned else None
@@ -204,16 +204,15 @@ class Schedule:
         )
 
     def _owned(self, block: Block, n_keys: int, read_at: np.ndarray) -> tuple[slice, slice, slice] | None:
-        shared = range(block.first, min(block.own, n_keys))
-        if self._chunk.owner is None or not shared:
+        if self._chunk.owner is None:
             return None
-        trajectories = self._chunk.owner[block.trajectories][:, shared.start : shared.stop]
-        places = read_at[trajectories, np.arange(shared.start, shared.stop)]
+        before = np.arange(min(block.start, n_keys))
+        places = read_at[self._chunk.owner[block.trajectories][:, before], before]
         held = np.nonzero(places >= 0)
         if not len(held[0]):
             return None
         add = self.numbers.add
-        return add(held[0]), add(held[1] + shared.start), add(places[held])
+        return add(held[0]), add(held[1]), add(places[held])
 
     def _pattern(self, edits: Edits, wanted: Block, n_keys: int) -> Iterator[Change]:
         """What is replaced in the pattern of a block, by trajectory and query of it."""
