@@ -21,6 +21,7 @@ from interp.interventions.replacement import Patch, Zero
 from interp.interventions.rows import Row, batches
 from interp.model import attention
 from interp.model import layers as model_layers
+from interp.model.devices import place_of
 from interp.model.provenance import model_provenance
 from interp.model.sites import Site
 from interp.tasks.task import EncodedExample
@@ -40,7 +41,7 @@ def run_sweep(model: HookedTransformer, inputs: Inputs, cells: Sequence[Cell]) -
     """
     (batch,) = batches(model, _rows(inputs))
     interventions = _interventions(model, cells)
-    sizes = Sizes(model, METRIC, [change for (change,) in interventions], None)
+    sizes = Sizes(model.config, place_of(model), METRIC, [change for (change,) in interventions], None)
     engine = Engine(model, METRIC, interventions, sizes)
     found = Measured(batch.rows, [1] * len(cells))
     base = engine.base(batch)
