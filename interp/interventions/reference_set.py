@@ -99,10 +99,9 @@ def _means(
         for (site, activation), ((name, alike), numbers) in product(by_site.items(), chosen.items()):
             # At least 32-bit floats: a sum of thousands of 16-bit ones would lose the small ones.
             part = activation[numbers].to(torch.promote_types(activation.dtype, torch.float32))
-            key = name, alike, site
-            for one in part if name == "positional_mean" else [part.sum(dim=(0, 1))]:
-                sums[key] = sums.get(key, 0) + one
-            counts[key] = counts.get(key, 0) + len(part) * (1 if name == "positional_mean" else part.shape[1])
+            key, over = (name, alike, site), 0 if name == "positional_mean" else (0, 1)
+            sums[key] = sums.get(key, 0) + part.sum(dim=over)
+            counts[key] = counts.get(key, 0) + len(part) * (1 if over == 0 else part.shape[1])
     return {key: total / counts[key] for key, total in sums.items()}
 
 

@@ -37,7 +37,7 @@ BOUNDS = {  # launches, waits, bytes beside the model
     "attend": (3_500, 107, 0.928e6),
     "probe": (1_950, 211, 6.98e6),
     "erase": (18_100, 247, 31.2e6),
-    "heads": (41_300, 775, 43.2e6),
+    "heads": (28_800, 775, 43.2e6),
 }
 
 
