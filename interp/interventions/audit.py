@@ -168,8 +168,8 @@ def _scored(scores: RowScores) -> Scored:
 def _moving(model: Any) -> Hooks:
     """Hooks that move each number that goes into a block by a unit of rounding, up or down."""
     device, dtype = place_of(model)
-    precision = torch.backends.cuda.matmul.fp32_precision if device.type == "cuda" else "none"
-    unit = UNIT_OF.get(precision, 0.0) if dtype == torch.float32 else 0.0
+    products = (torch.backends.cuda if device.type == "cuda" else torch.backends.mkldnn).matmul
+    unit = UNIT_OF.get(products.fp32_precision, 0.0) if dtype == torch.float32 else 0.0
     unit = max(unit, torch.finfo(dtype).eps)
 
     def move(x: Tensor, *, hook: Any, layer: int) -> Tensor:

@@ -14,7 +14,7 @@ from tiny_models import random_model
 import interp
 from interp.errors import AuditError
 from interp.interventions import sweep_run as sweep_module
-from interp.interventions.audit import draw_sample
+from interp.interventions.audit import _moving, draw_sample
 from interp.interventions.engine.base_run import BaseRun
 from interp.interventions.engine.editor import Editor
 from interp.interventions.engine.layers import BlockAttention, Wavefront
@@ -277,6 +277,15 @@ class TestHooksOfOthers:
         """They may run something else."""
         model.__class__ = type("Other", (type(model),), {})
         assert heads(model).run(model, task).provenance["engine"] == "plain"
+
+
+@pytest.mark.parametrize(("precision", "unit"), [("ieee", 2.0**-23), ("tf32", 2.0**-10), ("bf16", 2.0**-7)])
+def test_products_of_fewer_bits_are_allowed_their_rounding(monkeypatch, precision, unit):
+    """On a CPU, too, which may be asked for them."""
+    monkeypatch.setattr(torch.backends.mkldnn.matmul, "fp32_precision", precision)
+    (_, move), *_ = _moving(random_model(dtype=torch.float32))
+    moved = move(torch.ones(4, 5, 6), hook=None)
+    assert set((moved - 1).unique().tolist()) == {-unit, unit}
 
 
 def test_asked_for_the_plain_way_no_engine_runs(model, task, monkeypatch):
