@@ -280,10 +280,14 @@ class TestHooksOfOthers:
 
 
 @pytest.mark.parametrize(("precision", "unit"), [("ieee", 2.0**-23), ("tf32", 2.0**-10), ("bf16", 2.0**-7)])
-def test_products_of_fewer_bits_are_allowed_their_rounding(monkeypatch, precision, unit):
+def test_products_of_fewer_bits_are_allowed_their_rounding(precision, unit):
     """On a CPU, too, which may be asked for them."""
-    monkeypatch.setattr(torch.backends.mkldnn.matmul, "fp32_precision", precision)
-    (_, move), *_ = _moving(random_model(dtype=torch.float32))
+    products = torch.backends.mkldnn.matmul
+    before, products.fp32_precision = products.fp32_precision, precision
+    try:
+        (_, move), *_ = _moving(random_model(dtype=torch.float32))
+    finally:
+        products.fp32_precision = before
     moved = move(torch.ones(4, 5, 6), hook=None)
     assert set((moved - 1).unique().tolist()) == {-unit, unit}
 
