@@ -29,6 +29,7 @@ from interp.arguments import named_arguments
 from interp.errors import InputError
 from interp.model.block import Block
 from interp.model.devices import documented
+from interp.model.layers import linear
 from interp.model.loading.bridge import require_ours
 from interp.model.provenance import model_provenance
 from interp.model.transformer import HookedTransformer
@@ -210,7 +211,7 @@ def _require_complete(model: HookedTransformer, cache: ActivationCache, total: R
             x = x + cache[f"blocks.{layer}.hook_mlp_out"]
         elif model.config.d_mlp:
             post = cache[f"blocks.{layer}.mlp.hook_post"]
-            x = x + block.ln2_post(post @ block.mlp.W_out + block.mlp.b_out)
+            x = x + block.ln2_post(linear(post, block.mlp.W_out, block.mlp.b_out))
     largest = total.nan_to_num().abs().max().item()
     if not torch.allclose(x, total, rtol=0, atol=ROUNDING * torch.finfo(total.dtype).eps * largest, equal_nan=True):
         raise InputError(
