@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
@@ -49,31 +49,35 @@ GPU_BEGINS, LOADED = 3.0, 6e9
 a second."""
 BYTES = 44
 """Of an entry that a worker sends: what ``sweep_parts.COLUMNS`` are."""
+LOST = ("beginning", "unchanged runs", "waiting for a part", "no part left", "the table")
+"""To what a GPU loses the time in which it computes no cells."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What is measured: seconds, each but for the first two of the driver alone.
+    """What is measured, in seconds.
 
     Attributes:
-        begin: Until a worker is there, with this package.
-        latency: From a job that is ready to its start, and from its end to where the driver hears of it, together.
         connect: Until Ray is there.
+        begin: Until a worker is there, with this package.
         put: Of a byte that workers are given.
-        send: Of handing out a job and taking what it came to.
-        receive: Of a byte of that.
-        keep: Of keeping a part.
-        entry: Of an entry in it.
+        latency: Of a job between the driver and a worker, there and back, with what it comes to.
+        send: Of the driver, for handing out a job and taking what it comes to.
+        keep: Of the driver, for keeping a part.
+        entry: The same, for each entry in it.
+        around: Of what comes before all parts and after them: the audit among it.
+        table: Of the table that all entries become, for each.
     """
 
-    begin: float
-    latency: float
     connect: float
+    begin: float
     put: float
+    latency: float
     send: float
-    receive: float
     keep: float
     entry: float
+    around: float
+    table: float
 
 
 @dataclass(frozen=True)
@@ -118,44 +122,43 @@ class Setting:
     def on(self, gpus: int) -> Scaled:
         """Simulate."""
         queue, costs = JobQueue(self.parts), self.costs
-        there = costs.connect + self.weights * costs.put
-        events, seen, free = list[tuple[float, int, Part | None]](), dict[int, int](), dict[int, float]()
+        put = costs.connect + self.weights * costs.put
+        events, there, free = list[tuple[float, int, Part | None]](), dict[int, float](), dict[int, float]()
         for worker in range(gpus):
             node = worker // GPUS_OF_A_NODE
-            begun = there + max(costs.begin, node * self.weights / self.network)
-            heappush(events, (begun, worker, None))
-            free[worker] = begun + self.weights / self.loaded
-        begun, driver, keeper = dict(free), there, there
-        lost = dict.fromkeys(("beginning", "unchanged runs", "the driver"), 0.0)
+            ready = put + max(costs.begin, node * self.weights / self.network)
+            heappush(events, (ready, worker, None))
+            there[worker] = free[worker] = ready + self.weights / self.loaded
+        driver = keeper = put
+        held, lost = dict[int, int](), dict.fromkeys(LOST, 0.0)
         while events:
             now, worker, done = heappop(events)
             if done is None and not queue:
                 continue
-            driver = max(driver, now)
+            driver = max(driver, now) + costs.send
             if done is not None:
-                driver += self.costs.receive * BYTES * done.entries
-                kept = costs.keep + costs.entry * done.entries
-                keeper = max(keeper, driver) + kept
+                keeper = max(keeper, driver) + costs.keep + costs.entry * done.entries
                 driver = driver if self.keeper else keeper
             if not queue:
                 continue
             part = queue.next(done)
-            driver += costs.send
-            # Ahead, what a worker waits for is on its way while it computes.
-            heard = driver - (min(driver - now, part.seconds) if self.ahead else 0.0)
-            start = max(free[worker], heard + (0.0 if self.ahead else costs.latency))
-            lost["the driver"] += start - free[worker]
+            sent = driver + costs.latency
+            if self.ahead and done is not None:  # on its way while the last part was computed
+                sent -= min(sent - now, done.seconds)
+            start = max(free[worker], sent)
+            lost["waiting for a part"] += start - free[worker]
             for batch, seconds in part.batches:
-                if seen.get(worker) != batch:
+                if held.get(worker) != batch:
                     lost["unchanged runs"] += seconds
                     start += seconds
-                seen[worker] = batch
+                held[worker] = batch
             free[worker] = start + part.seconds
             heappush(events, (free[worker], worker, part))
-        end = max(driver, keeper)
-        lost["beginning"] = sum(min(each, end) for each in begun.values())
-        lost["no part left"] = sum(end - min(each, end) for each in free.values())
-        whole = gpus * end
+        measured = max(driver, keeper)
+        end = measured + costs.around + costs.table * sum(each.entries for each in self.parts)
+        lost["beginning"] = sum(min(each, measured) for each in there.values())
+        lost["no part left"] = sum(measured - min(each, measured) for each in free.values())
+        lost["the table"], whole = gpus * (end - measured), gpus * end
         return Scaled(gpus, end, self.computing / whole, {name: value / whole for name, value in lost.items()})
 
     @cached_property
@@ -177,12 +180,12 @@ def parts_planned(config, hardware, *, dtype, n_prompts, n_tokens, size=1.0):
     chunks = head_sweep_chunks(config, hardware, dtype=dtype, n_prompts=n_prompts, n_tokens=n_tokens)
     known = {(each.batch, each.heads): each for each in chunks}
     tokens = ((each.batch, each.heads, each.prompts * len(each.heads) * n_tokens) for each in chunks)
-    found, each_pass = [], config.n_layers * block_flops(config, n_tokens, n_tokens)
+    found, of_prompt = [], config.n_layers * block_flops(config, n_tokens, n_tokens)
     for part in parts_of(tokens, int(size * tokens_of_part(config, hardware.device))):
         own = [known[batch, heads] for batch, chunks in part.pieces for heads in chunks]
         prompts = {each.batch: each.prompts for each in own}
         unchanged = {
-            batch: hardware.seconds(dtype, n * each_pass, forward_launches(config)) for batch, n in prompts.items()
+            batch: hardware.seconds(dtype, n * of_prompt, forward_launches(config)) for batch, n in prompts.items()
         }
         seconds = sum(hardware.seconds(dtype, each.flops, each.launches) for each in own)
         entries = sum(each.prompts * len(each.heads) for each in own)
@@ -191,32 +194,31 @@ def parts_planned(config, hardware, *, dtype, n_prompts, n_tokens, size=1.0):
 
 
 class Timed:
-    """An executor that notes how long whoever asks takes with each part, and the part's entries."""
+    """An executor that notes the entries of each part, how long whoever asks takes with it, and how long all took."""
 
     def __init__(self):
-        self.noted = []
+        self.parts, self.seconds = [], 0.0
 
     def stream(self, work, jobs, **options):
+        began = time.perf_counter()
         for job, found in Local().stream(work, jobs, **options):
             started = time.perf_counter()
             yield job, found
-            self.noted.append((len(found.columns["row"]), time.perf_counter() - started))
+            self.parts.append((len(found.columns["row"]), time.perf_counter() - started))
+        self.seconds = time.perf_counter() - began
 
 
-def measured(n_jobs=300):
-    """Costs, on this machine."""
+def measured(entries, n_jobs=300):
+    """Costs on this machine, where parts have so many entries: for each number of these."""
     import ray
 
-    started = time.perf_counter()
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    connect = time.perf_counter() - started
-    array = np.zeros(2**28, np.uint8)
-    put = min(_timed(lambda: ray.put(array)) for _ in range(3)) / array.nbytes
-    begin, latency, send = _rounds(n_jobs, 0)
-    _, _, large = _rounds(n_jobs, 2**20)
+    connect = _timed(lambda: ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False))
+    array = np.ones(2**30, np.uint8)
+    put = _timed(lambda: ray.put(array)) / array.nbytes  # the first: a sweep puts its weights once
+    rounds = [_rounds(n_jobs, int(BYTES * each)) for each in entries]
     ray.shutdown()
-    keep, entry = _keeping()
-    return Costs(begin + GPU_BEGINS, latency, connect, put, send, max(large - send, 0.0) / 2**20, keep, entry)
+    begin = float(np.median([each for each, _, _ in rounds])) + GPU_BEGINS
+    return [Costs(connect, begin, put, latency, send, *_keeping()) for _, latency, send in rounds]
 
 
 def _timed(call):
@@ -226,7 +228,7 @@ def _timed(call):
 
 
 def _rounds(n_jobs, n_bytes):
-    """Until a worker is there; from job to job of a worker that only answers; and what of it this process computes."""
+    """Until a worker is there; from job to job of one that only answers; and what of it this process computes."""
     ends, begun = [], []
     started, own = time.perf_counter(), None
     work = Calls(bytes, [(n_bytes,)] * n_jobs)
@@ -235,26 +237,29 @@ def _rounds(n_jobs, n_bytes):
         own = time.process_time() if own is None else own
     rounds = np.median([later - earlier for earlier, later in pairwise(ends)])
     send = (time.process_time() - own) / (n_jobs - 1)
-    return begun[0] - started, max(rounds - send, 0.0), send
+    return begun[0] - started, max(float(rounds) - send, 0.0), send
 
 
+@cache
 def _keeping():
-    """Of a part, and of an entry in it: small parts are all parts, large ones are entries as well."""
-    (few, small), (many, large) = (_kept(units, n_heads) for units, n_heads in ((4, 16), (512, 16)))
-    entry = (large - small) / (many - few)
-    return small - few * entry, entry
+    """Of a part, of an entry in it, of what is around all parts, and of an entry in their table: from two sweeps."""
+    (few, small, all_few, short), (many, large, all_many, long) = (_kept(units) for units in (4, 512))
+    entry, table = (large - small) / (many - few), (long - short) / (all_many - all_few)
+    return small - few * entry, entry, short - all_few * table, table
 
 
-def _kept(units, n_heads):
-    """The entries of a part, and the seconds that it took whoever asked for it: the median of all."""
-    timed = Timed()
-    model = random_model(n_heads=n_heads, n_layers=8, d_model=64, d_head=1, d_mlp=8, dtype=torch.float32)
-    task = random_task(0, lengths=(6,) * units)
-    for _ in range(5 if units < 100 else 1):
+def _kept(units):
+    """The entries of a part and the seconds that it takes to keep, medians; all entries, and the seconds around."""
+    model = random_model(n_heads=16, n_layers=8, d_model=64, d_head=1, d_mlp=8, dtype=torch.float32)
+    task, parts, around = random_task(0, lengths=(6,) * units), [], []
+    for _ in range(5 if units < 100 else 2):
+        timed = Timed()
         with tempfile.TemporaryDirectory() as folder:
-            interp.ablate(model, task, replacement="zero", run=Run(folder, timed))
-    sizes, seconds = zip(*timed.noted, strict=True)
-    return np.median(sizes), np.median(seconds)
+            whole = _timed(lambda: interp.ablate(model, task, replacement="zero", run=Run(folder, timed)))  # noqa: B023
+        parts += timed.parts
+        around.append(whole - timed.seconds)
+    sizes, seconds = (np.array(each) for each in zip(*parts, strict=True))
+    return np.median(sizes), np.median(seconds), 128 * 2 * units, np.median(around)
 
 
 def changes(setting, larger, smaller):
@@ -266,8 +271,9 @@ def changes(setting, larger, smaller):
         "workers of an earlier sweep": replace(setting, costs=there, network=math.inf, loaded=math.inf),
         "a thread that keeps parts": replace(setting, keeper=True),
         "the next part sent ahead": replace(setting, ahead=True),
-        "parts four times as large": replace(setting, parts=larger),
-        "parts a quarter as large": replace(setting, parts=smaller),
+        "parts four times as large": larger,
+        "parts a quarter as large": smaller,
+        "no table": replace(setting, costs=replace(setting.costs, table=0.0)),
     }
 
 
@@ -282,36 +288,37 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="replace the section of RESULTS.md")
     given = parser.parse_args()
-    asked = [int(each) for each in given.gpus.split(",") if each.isdecimal() and int(each) > 0]
+    asked = [int(each) for each in map(str.strip, given.gpus.split(",")) if each.isdecimal() and int(each) > 0]
     if len(asked) <= given.gpus.count(","):
         parser.error(f"--gpus: expected numbers from 1, separated by commas, such as 8,64,512, got {given.gpus!r}")
     try:
         config, hardware = preset(given.preset).config, hardware_called(given.device)
         how = {"dtype": given.dtype, "n_prompts": given.prompts, "n_tokens": given.tokens}
         plan(config, hardware, **how)  # refuses what does not fit
-        parts, larger, smaller = (parts_planned(config, hardware, **how, size=size) for size in (1.0, 4.0, 0.25))
+        planned = [parts_planned(config, hardware, **how, size=size) for size in (1.0, 4.0, 0.25)]
     except InterpError as error:
         parser.error(str(error))
     torch.set_num_threads(1)
     try:
-        costs = measured()
+        costs = measured([np.mean([each.entries for each in parts]) for parts in planned])
     except ImportError:
         parser.error("Ray is not installed, whose costs are measured; pip install 'interp[ray]'")
-    setting = Setting(parts, costs, weight_bytes(config, resolve_dtype(given.dtype)))
+    weights = weight_bytes(config, resolve_dtype(given.dtype))
+    setting, larger, smaller = (Setting(parts, *each, weights) for parts, *each in zip(planned, costs, strict=True))
     found, most = [setting.on(gpus) for gpus in asked], max(asked)
     changed = {name: each.on(most).seconds for name, each in changes(setting, larger, smaller).items()}
-    if given.json:
-        told = {"parts": len(parts), "costs": vars(setting.costs), "scaled": [vars(each) for each in found]}
-        print(json.dumps(told | {"saturates": setting.saturates, f"on {most}": changed}))
-        return
     title = f"Past one machine, simulated: {given.preset}, {given.prompts:,} prompts of {given.tokens} tokens"
     title += f", {hardware.name}"
     tables = tables_of(setting, found, most, changed)
+    if given.write:
+        write_section(RESULTS, title, tables, dtype=given.dtype)
+    if given.json:
+        told = {"parts": len(setting.parts), "costs": vars(setting.costs), "scaled": [vars(each) for each in found]}
+        print(json.dumps(told | {"saturates": setting.saturates, f"on {most}": changed}))
+        return
     show(title, tables)
     best = min(changed, key=changed.__getitem__)
     print(f"Twice the GPUs save less than a tenth from {setting.saturates} on. On {most}, what helps most: {best}.")
-    if given.write:
-        write_section(RESULTS, title, tables, dtype=given.dtype)
 
 
 def tables_of(setting, found, most, changed) -> list[Cells]:
@@ -336,9 +343,10 @@ def tables_of(setting, found, most, changed) -> list[Cells]:
         ["put into Ray's store, GB/s", f"{1e-9 / costs.put:.2f}"],
         ["from job to job, ms", f"{1e3 * (costs.latency + costs.send):.2f}"],
         ["of which the driver's, ms", f"{1e3 * costs.send:.2f}"],
-        ["the driver's of a MB of results, ms", f"{1e9 * costs.receive:.2f}"],
         ["to keep a part, ms", f"{1e3 * costs.keep:.1f}"],
         ["to keep 1,000 entries, ms", f"{1e6 * costs.entry:.2f}"],
+        ["around all parts, s", f"{costs.around:.2f}"],
+        ["the table of a million entries, s", f"{1e6 * costs.table:.2f}"],
     ]
     return [scaled, helped, taken]
 

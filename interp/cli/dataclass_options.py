@@ -31,9 +31,9 @@ from interp.cli.options import (
     number,
 )
 
-FLAGS = {"memory_budget": "--memory", "heads": "--head", "layers": "--layer"} | {
-    "as_json": "--json",
-    "hardware": "--device",
+FLAGS = {
+    **{"memory_budget": "--memory", "heads": "--head", "layers": "--layer"},
+    **{"as_json": "--json", "hardware": "--device"},
 }
 PANELS = {
     ASKED: (

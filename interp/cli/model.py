@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -161,7 +161,7 @@ class Planned(Drawn):
 
 def plan(
     of: Planned,
-    work: Annotated[Work, Fields(only=("dtype", "threads", "processes", "as_json"))],
+    work: Annotated[Work, Fields(only=("dtype", "threads", "processes", "memory_budget", "as_json"))],
     called: Annotated[
         str | None,
         typer.Argument(
@@ -184,7 +184,10 @@ def plan(
     started = time.process_time()
     n_prompts, n_tokens = _prompts(of, tasks)
     how: Any = {"dtype": work.dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
-    found = planned(config, hardware_called(of.hardware, work.threads), devices=of.devices, **how)
+    hardware = hardware_called(of.hardware, work.threads)
+    if work.memory_budget is not None:
+        hardware = replace(hardware, budget=work.memory_budget)
+    found = planned(config, hardware, devices=of.devices, **how)
     runs = _runs(config, tasks, work, started) if tasks and of.hardware == "cpu" else None
     if work.as_json:
         facts = ("parameters", "bytes", "flops", "launches", "seconds", "hardware", "devices")

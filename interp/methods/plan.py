@@ -19,17 +19,18 @@ Examples:
 """
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from timeit import repeat
 
 import torch
 
-from interp.errors import InputError, suggest
+from interp.errors import InputError
 from interp.interventions.engine.plan import DEFAULT_BUDGET, Sizes
 from interp.interventions.intervention import Intervention
 from interp.interventions.replacement import Zero
-from interp.interventions.rows import Row
+from interp.interventions.rows import BATCH_SIZE, Row
 from interp.model import presets
 from interp.model.config import TransformerConfig
 from interp.model.devices import resolve_dtype
@@ -82,7 +83,7 @@ HARDWARE: dict[str, Hardware] = {
     "h200": Hardware("H200 141 GB", 141 * GB, {"bfloat16": 989e12, "float16": 989e12, "float32": 67e12}, GPU_REACHED),
 }
 """Dense products without sparsity, from the vendor's data sheets."""
-LAUNCHES = {"block": (14, 16, 16, 29), "rotary": (6, 12, 8, 14), "gated": (2, 0, 2, 0), "grouped": (2, 0, 2, 0)}
+LAUNCHES = {"block": (14, 16, 16, 29), "rotary": (10, 12, 13, 14), "gated": (2, 0, 2, 0), "grouped": (2, 0, 2, 0)}
 """Kernels of a model that has this: of a forward pass in each layer, and once; of a chunk in each layer, and once."""
 BEGUN, ONCE = 22, 85
 """Beside these: in each layer of a chunk that cells begin in, and in a sweep as a whole, with its audit."""
@@ -207,11 +208,10 @@ def head_sweep_chunks(
     zeroed = [Intervention(Site("z", layer), Zero(), heads=(head,)) for layer, head in heads]
     place = (hardware.device, resolve_dtype(dtype))
     sizes, row = Sizes(config, place, "logit_difference", zeroed, hardware.budget), _row(n_tokens)
-    sizes.budget = max(sizes.budget, sizes.one_cell(row))
+    sizes.fit([row])
     rows, (_, _, per_layer, once) = sizes.rows_at_once([row]), _launches(config)
     costs, found = [_head_flops(config, layer, n_tokens) for layer in range(config.n_layers)], list[Chunk]()
-    for batch, first_row in enumerate(range(0, n_prompts, rows)):
-        n = min(rows, n_prompts - first_row)
+    for batch, n in enumerate(_batches(n_prompts, rows)):
         room = (sizes.budget - n * sizes.base(row)) // (n * sizes.trajectory(row, n_tokens))
         at_once = max(1, min(room, sizes.tokens_at_once // (n * n_tokens)))
         for first in range(0, len(heads), at_once):
@@ -220,6 +220,13 @@ def head_sweep_chunks(
             launches = once + per_layer * (config.n_layers - layers[0]) + BEGUN * len(set(layers))
             found.append(Chunk(batch, n, chunk, n * sum(costs[layer] for layer in layers), launches))
     return found
+
+
+def _batches(n_prompts: int, at_once: int) -> Iterator[int]:
+    """How many prompts are in each: of those that are encoded together, as many as memory holds."""
+    for start in range(0, n_prompts, BATCH_SIZE):
+        together = min(BATCH_SIZE, n_prompts - start)
+        yield from (min(at_once, together - each) for each in range(0, together, at_once))
 
 
 def _row(n_tokens: int) -> Row:
@@ -323,5 +330,5 @@ def hardware_called(name: str, threads: int = 1) -> Hardware:
     if name == "cpu":
         return this_cpu(threads)
     if name not in HARDWARE:
-        raise InputError(f"device: no hardware is called {name!r}; {suggest(name, ['cpu', *HARDWARE])}")
+        raise InputError(f"device: expected {', '.join(['cpu', *HARDWARE])} to plan for, got {name!r}")
     return HARDWARE[name]

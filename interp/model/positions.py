@@ -204,10 +204,11 @@ class Rotary(nn.Module):
     def by(self, angles: Angles, x: Turned) -> Turned:
         """`x`, turned by these angles."""
         half, sin = self.dim // 2, angles[..., x.shape[-1] :]
-        # In place, of what was just made: to touch new memory takes longer than to multiply.
+        # In place, of what was just made: to touch new memory takes longer than to multiply. Products are rounded
+        # before they are added, as in transformers.
         turned = x * angles[..., : x.shape[-1]]
-        turned[..., :half].addcmul_(x[..., half : self.dim], sin, value=-1)
-        turned[..., half : self.dim].addcmul_(x[..., :half], sin)
+        turned[..., :half].sub_(x[..., half : self.dim] * sin)
+        turned[..., half : self.dim].add_(x[..., :half] * sin)
         return turned
 
 

@@ -23,7 +23,7 @@ ALIGNED = 64
 
 @dataclass(frozen=True)
 class Packed:
-    """Pickled work: `data`, and the memory of its tensors in `buffers`, one each; `gpu` is the one that it is on."""
+    """Pickled work: `data`, and the memory of its tensors in `buffers`, one each; `gpu` is the first that is met."""
 
     data: bytes
     buffers: Sequence[memoryview]
@@ -51,11 +51,11 @@ def pack(work: Any) -> Packed:
             f"workers: expected what can be sent to another process, got something that cannot ({error}); leave "
             "them out (--executor local, in Python Local()), and this process computes"
         ) from error
-    return Packed(stream.getvalue(), [each.raw() for each in buffers], pickler.gpu)
+    return Packed(stream.getvalue(), [each.raw() for each in buffers], pickler.gpu or 0)
 
 
 class _Pickler(pickle.Pickler):
-    gpu = 0
+    gpu: int | None = None
 
     def reducer_override(self, value: Any) -> Any:
         """Tensors as NumPy arrays, whose memory is not copied, and GPUs as the receiver's; all else as usual."""
@@ -72,7 +72,7 @@ class _Pickler(pickle.Pickler):
         """Where a tensor of this device is on a worker, which sees one GPU of its own, whatever its number here."""
         if device.type != "cuda":
             return str(device)
-        self.gpu = device.index or self.gpu
+        self.gpu = device.index if self.gpu is None else self.gpu
         return "cuda"
 
 

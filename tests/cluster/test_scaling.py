@@ -1,7 +1,7 @@
 """How a sweep scales over a cluster: simulated by ``benchmarks/scale.py``, here by hand."""
 
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ def scale():
 @pytest.fixture
 def hand(scale):
     """Ten parts of a second, five of each of two batches, whose unchanged run takes half of one; nothing else."""
-    nothing = dict.fromkeys(("begin", "latency", "connect", "put", "send", "receive", "keep", "entry"), 0.0)
+    nothing = dict.fromkeys((each.name for each in fields(scale.Costs)), 0.0)
     parts = tuple(scale.Part(each // 5, ((each // 5, 0.5),), 1.0, 100) for each in range(10))
     return scale.Setting(parts, scale.Costs(**nothing), weights=0)
 
@@ -65,13 +65,24 @@ def test_whoever_keeps_parts_hands_out_none(hand):
     slow = with_costs(hand, keep=0.5)
     assert slow.on(1).seconds == pytest.approx(11 + 10 * 0.5)
     assert replace(slow, keeper=True).on(1).seconds == pytest.approx(11 + 0.5)
-    assert slow.on(1).lost["the driver"] == pytest.approx(9 * 0.5 / 16)
+    assert slow.on(1).lost["waiting for a part"] == pytest.approx(9 * 0.5 / 16)
 
 
-def test_a_part_sent_ahead_is_not_waited_for(hand):
+def test_a_part_sent_ahead_is_not_waited_for(scale, hand):
+    """But for the first, before which nothing is computed."""
     late = with_costs(hand, latency=0.5)
     assert late.on(1).seconds == pytest.approx(11 + 10 * 0.5)
-    assert replace(late, ahead=True).on(1).seconds == pytest.approx(11)
+    assert replace(late, ahead=True).on(1).seconds == pytest.approx(11 + 0.5)
+    one = with_costs(replace(hand, parts=hand.parts[:1]), latency=0.5, send=1.0)
+    assert replace(one, ahead=True).on(1).seconds == one.on(1).seconds == pytest.approx(1 + 0.5 + 1.5 + 1)
+
+
+def test_what_comes_after_all_parts(hand):
+    """The table, which no GPU makes: of 1,000 entries."""
+    found = with_costs(hand, around=1.0, table=0.001).on(4)
+    assert found.seconds == pytest.approx(3.5 + 1 + 1)
+    assert found.lost["the table"] == pytest.approx(2 / 5.5)
+    assert found.computing + sum(found.lost.values()) == pytest.approx(1)
 
 
 def test_it_saturates_where_twice_as_many_bring_little(hand):

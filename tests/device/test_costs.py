@@ -132,8 +132,8 @@ def test_a_plan_counts_what_is_launched(monkeypatch, fields, tokens):
     assert counts["sweep"] == pytest.approx(sweep, rel=0.05)
 
 
-@pytest.mark.parametrize("budget", [2**18, 2**20, 2**22, 2**32])
-@pytest.mark.parametrize("lengths", [(12,) * 8, (12,) * 50])
+@pytest.mark.parametrize("budget", [19_000, 2**18, 2**20, 2**22, 2**32])
+@pytest.mark.parametrize("lengths", [(12,) * 8, (12,) * 50, (5,) * 150])
 def test_a_plan_has_the_engines_chunks(monkeypatch, budget, lengths):
     """Whether memory or work bounds them."""
     model, seen = random_model(n_layers=3, n_heads=4, dtype=torch.float32).to("cuda"), []
@@ -150,7 +150,7 @@ def test_a_plan_has_the_engines_chunks(monkeypatch, budget, lengths):
     monkeypatch.setattr(Engine, "chunks", noted)
     interp.ablate(model, random_task(0, lengths=lengths), replacement="zero", memory_budget=budget)
     hardware = replace(HARDWARE["h100"], budget=budget)
-    how = {"dtype": "float32", "n_prompts": 2 * len(lengths), "n_tokens": 12}
+    how = {"dtype": "float32", "n_prompts": 2 * len(lengths), "n_tokens": lengths[0]}
     assert sorted(seen, key=str) == sorted(
         [(each.prompts, each.heads) for each in head_sweep_chunks(model.config, hardware, **how)], key=str
     )

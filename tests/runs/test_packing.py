@@ -98,6 +98,11 @@ def test_processes_take_gpus_in_turn_from_the_works_own_on(monkeypatch, device, 
     assert [workers._gpu(begins + slot) for slot in range(len(seen))] == seen
 
 
+def test_the_works_own_gpu_is_that_of_its_first_tensor():
+    assert pack([torch.device(each) for each in ("cpu", "cuda", "cuda:2", "cuda:1")]).gpu == 2
+    assert pack([torch.device(each) for each in ("cuda:0", "cuda:3")]).gpu == 0
+
+
 @pytest.mark.parametrize("kind", [torch.Tensor, nn.Parameter])
 @pytest.mark.parametrize("block", [BLOCK, BLOCK[:, :, ::2], torch.zeros(0, 4)], ids=["whole", "with gaps", "empty"])
 def test_a_tensor_of_any_layout_goes_to_the_receivers_own_gpu(monkeypatch, kind, block):
