@@ -149,6 +149,7 @@ class Planned(Drawn):
         devices: How many devices share the layers; they add memory, not speed. interp itself computes on one.
         prompts: Prompts of the head sweep; None for 16, or --task's.
         tokens: Tokens of each prompt, special tokens included; None for 20, or --task's longest.
+        memory_budget: Bytes of the head sweep beside the weights; None for what a sweep takes by itself.
     """
 
     model: str | None = None
@@ -157,11 +158,12 @@ class Planned(Drawn):
     devices: int = 1
     prompts: int | None = None
     tokens: int | None = None
+    memory_budget: int | None = None
 
 
 def plan(
     of: Planned,
-    work: Annotated[Work, Fields(only=("dtype", "threads", "processes", "memory_budget", "as_json"))],
+    work: Annotated[Work, Fields(only=("dtype", "threads", "processes", "as_json"))],
     called: Annotated[
         str | None,
         typer.Argument(
@@ -185,8 +187,8 @@ def plan(
     n_prompts, n_tokens = _prompts(of, tasks)
     how: Any = {"dtype": work.dtype, "n_prompts": n_prompts, "n_tokens": n_tokens}
     hardware = hardware_called(of.hardware, work.threads)
-    if work.memory_budget is not None:
-        hardware = replace(hardware, budget=work.memory_budget)
+    if of.memory_budget is not None:
+        hardware = replace(hardware, budget=of.memory_budget)
     found = planned(config, hardware, devices=of.devices, **how)
     runs = _runs(config, tasks, work, started) if tasks and of.hardware == "cpu" else None
     if work.as_json:
