@@ -187,13 +187,18 @@ FAULTS = [
 ]
 
 
+KINDS = {another_draw: [("z", "resample")], values_of_another_position: SWEEPS[1:]}
+SHAPED = {queries_that_turn_too_far: SHAPES[2:]}
+"""Sweeps and models beside which a fault can change nothing."""
+
+
 class RandomSweep:
     """A model, a task and cells, by a seed."""
 
-    def __init__(self, seed, dtype=torch.float32, kind=None):
+    def __init__(self, seed, dtype=torch.float32, kinds=SWEEPS, shapes=SHAPES):
         rng = random.Random(seed)
-        self.site, self.replacement = kind or rng.choice(SWEEPS)
-        self.model = random_model(seed=seed, dtype=dtype, **rng.choice(SHAPES))
+        self.site, self.replacement = rng.choice(kinds)
+        self.model = random_model(seed=seed, dtype=dtype, **rng.choice(shapes))
         lengths = tuple(rng.choice((5, 6, 8)) for _ in range(UNITS))
         self.task = random_task(seed, lengths=lengths)
         sites = [Site(self.site, layer) for layer in range(self.model.config.n_layers)]
@@ -229,7 +234,7 @@ def rates(fault, n, *, one_layer):
     """How often a fault is caught, of `n` sweeps in which it changes anything."""
     counts, seed = Counter(), 0
     while counts[True] + counts[False] < n and seed < 20 * n:
-        sweep = RandomSweep(seed)
+        sweep = RandomSweep(seed, kinds=KINDS.get(fault, SWEEPS), shapes=SHAPED.get(fault, SHAPES))
         layer = random.Random(-seed).randrange(sweep.model.config.n_layers) if one_layer else None
         counts[sweep.caught(fault, layer)] += 1
         seed += 1
@@ -245,7 +250,7 @@ def main():
     print("share of the tolerance that is used, the largest of honest sweeps")
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         for kind in SWEEPS:
-            used = [_used(RandomSweep(seed, dtype, kind)) for seed in range(asked.rounding)]
+            used = [_used(RandomSweep(seed, dtype, [kind])) for seed in range(asked.rounding)]
             print(f"  {str(dtype)[6:]:9} {' '.join(kind):18} {np.max(used):.2f}", flush=True)
     print(f"\nof {asked.honest} honest sweeps, refused:")
     print(" ", sum(_refused(seed) for seed in range(asked.honest)), flush=True)
