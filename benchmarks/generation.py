@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from cases import random_gpt2
 from table import show, write_section
 from transformers import GPT2LMHeadModel
+from workloads import random_gpt2
 
 import interp
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import ours
 import torch
-from cases import Cell, Inputs, Workload, cells_of, random_inputs, spread
 from jaxtyping import Float
 from peers import CleanRun, NNsight, Peer, clean_run
 from torch import Tensor
 from transformers import PreTrainedModel
+from workloads import Cell, Inputs, Workload, cells_of, random_inputs, spread
 
 import interp
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from cases import Cell, Inputs
 from jaxtyping import Float
 from torch import Tensor
+from workloads import Cell, Inputs
 
 from interp import Example, HookedTransformer
 from interp.interventions.audit import audit

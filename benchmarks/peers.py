@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from cases import Cell, Inputs
 from jaxtyping import Float, Int
 from tokenizers import Tokenizer, models
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from workloads import Cell, Inputs
 
 
 @dataclass(frozen=True)

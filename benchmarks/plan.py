@@ -20,10 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from cases import Cell, Workload, random_inputs
 from ours import run_sweep
 from table import Cells, show, write_section
 from timing import median_seconds
+from workloads import Cell, Workload, random_inputs
 
 from interp.methods.plan import plan, this_cpu
 from interp.model.config import TransformerConfig

@@ -11,11 +11,11 @@ import statistics
 import time
 
 import torch
-from cases import Cell, Inputs, Workload, random_gpt2, random_inputs, spread
 from ours import encoded
 from peers import clean_run, installed_peers
 from sweeps import RESULTS
 from table import show, write_section
+from workloads import Cell, Inputs, Workload, random_gpt2, random_inputs, spread
 
 import interp
 from interp.tasks.task import Task, Unit

@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from cases import CASES, FULL, QUICK, Workload, module_of
 from matmul import MAKERS, measure_products
 from measure import Bench, Row, measure
 from peers import installed_peers
 from table import peer_table, show, speed_table, sweep_table, write_json, write_section
 from transformers.utils import logging
+from workloads import CASES, FULL, QUICK, Workload, module_of
 
 import interp
 from interp.model import layers

@@ -14,20 +14,20 @@ BENCHMARKS = str(Path(__file__).resolve().parent.parent / "benchmarks")
 def modules():
     sys.path.insert(0, BENCHMARKS)
     try:
-        import cases
         import ours
+        import workloads
     finally:
         sys.path.remove(BENCHMARKS)
-    return cases, ours
+    return workloads, ours
 
 
 @pytest.mark.parametrize("case", ["heads", "head_pos", "resid_pos"])
 def test_a_sweep_gives_what_one_forward_pass_a_cell_gives(modules, case):
-    cases, ours = modules
+    workloads, ours = modules
     model = random_model(n_layers=2, n_heads=2)
-    inputs = cases.random_inputs(cases.Workload(case, 3, 5, shared=0.4), model.config.d_vocab)
+    inputs = workloads.random_inputs(workloads.Workload(case, 3, 5, shared=0.4), model.config.d_vocab)
     at = None if case == "heads" else 3
-    cells = [cases.Cell(layer, None if case == "resid_pos" else 1, at) for layer in range(2)]
+    cells = [workloads.Cell(layer, None if case == "resid_pos" else 1, at) for layer in range(2)]
     clean, found = model.run_with_cache(inputs.clean_tokens)[1], ours.run_sweep(model, inputs, cells)
     for cell, own in zip(cells, found, strict=True):
         point = f"blocks.{cell.layer}.{'hook_resid_pre' if cell.head is None else 'attn.hook_z'}"

@@ -496,6 +496,7 @@ class SimulatedCuda:
         torch.serialization.add_safe_globals([_received])
         stack.enter_context(_Mode())
         LOG.clear()
+        _LAST[:] = [torch.device("cuda", 0)]
         return self
 
     def __exit__(self, *error):
