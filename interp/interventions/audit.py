@@ -86,15 +86,16 @@ def draw_sample(
         begins = {row: _begin(each) for each in classes for row in each.rows.tolist()}
         # Of the rows that are changed, if any, one of those whose kind was drawn least.
         rows = generator.permutation(list(begins) or sizes[batch]).tolist()
-        row = min(rows, key=lambda each: seen[kind, begins.get(each)])
-        seen[kind, begins.get(row)] += 1
+        row = min(rows, key=lambda each: [seen[kind, of] for of in begins.get(each, ())])
+        seen.update((kind, of) for of in begins.get(row, ()))
         found.append(Drawn(batch, row, cell, draw))
     return found
 
 
-def _begin(rows: RowClass) -> tuple[bool, int]:
-    """Whether others compute the beginning of these rows, and where they begin to compute."""
-    return rows.own > 0, max(rows.own, *(min(each) for each in rows.positions if each))
+def _begin(rows: RowClass) -> tuple[bool, tuple[bool, int]]:
+    """Whether others compute some of what changes of these rows, alone and with where they begin to compute."""
+    first = min(min(each) for each in rows.positions if each)
+    return rows.own > first, (rows.own > first, max(rows.own, first))
 
 
 @dataclass(frozen=True)
