@@ -289,17 +289,19 @@ def warn_of_no_ops(frame: pd.DataFrame, labels: Sequence[str], *, twins: bool) -
     `labels` are the columns that name a cell; `twins` says whether equal bits mean anything, as of 0 and 1 they do not.
     """
     seen: dict[bytes, tuple[object, ...]] = {}
-    for label, cell in frame.groupby(list(labels), sort=False):
+    no_op, changed = ((frame["status"] == each).to_numpy(dtype=bool) for each in ("no-op", "changed"))
+    values, fired = frame["value"].to_numpy(), frame["fired"].to_numpy()
+    for label, rows in frame.assign(row=np.arange(len(frame))).groupby(list(labels), sort=False)["row"]:
         said = ""
-        if (cell["status"] == "no-op").all():
+        if no_op[rows].all():
             said = (
                 f"{_name(labels, label)}: the intervention changed nothing on any example (it acted "
-                f"{int(cell['fired'].sum())} times); a dead component, or a replacement equal to what it writes"
+                f"{int(fired[rows].sum())} times); a dead component, or a replacement equal to what it writes"
             )
-        elif twins and {"head", "heads"} & set(labels) and (cell["status"] == "changed").any():
-            twin = seen.setdefault(cell["value"].to_numpy().tobytes(), label)
-            values = zip(labels, twin, label, strict=True)
-            if any(one != other for name, one, other in values if name in ("layer", "head", "heads")):
+        elif twins and {"head", "heads"} & set(labels) and changed[rows].any():
+            twin = seen.setdefault(values[rows].tobytes(), label)
+            pairs = zip(labels, twin, label, strict=True)
+            if any(one != other for name, one, other in pairs if name in ("layer", "head", "heads")):
                 both = f"{_name(labels, twin)} and {_name(labels, label)}"
                 said = (
                     f"{both} give bit-identical results although both changed; do their interventions reach the metric?"
