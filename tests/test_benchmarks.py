@@ -1,6 +1,6 @@
 """What benchmarks measure as ours is the sweep that users run."""
 
-import sys
+import importlib
 from pathlib import Path
 
 import pytest
@@ -10,15 +10,10 @@ from tiny_models import random_model
 BENCHMARKS = str(Path(__file__).resolve().parent.parent / "benchmarks")
 
 
-@pytest.fixture(scope="module")
-def modules():
-    sys.path.insert(0, BENCHMARKS)
-    try:
-        import ours
-        import workloads
-    finally:
-        sys.path.remove(BENCHMARKS)
-    return workloads, ours
+@pytest.fixture
+def modules(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("workloads"), importlib.import_module("ours")
 
 
 @pytest.mark.parametrize("case", ["heads", "head_pos", "resid_pos"])

@@ -1,6 +1,6 @@
 """How a sweep scales over a cluster: simulated by ``benchmarks/scale.py``, here by hand."""
 
-import sys
+import importlib
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -9,14 +9,10 @@ import pytest
 BENCHMARKS = str(Path(__file__).resolve().parents[2] / "benchmarks")
 
 
-@pytest.fixture(scope="module")
-def scale():
-    sys.path.insert(0, BENCHMARKS)
-    try:
-        import scale
-    finally:
-        sys.path.remove(BENCHMARKS)
-    return scale
+@pytest.fixture
+def scale(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("scale")
 
 
 @pytest.fixture
