@@ -249,7 +249,7 @@ def read_source(model: Any, batch: Batch, hook_names: Iterable[str]) -> Mapping[
             "pattern: the clean and the corrupted prompt have different lengths, so a row of one pattern is none of "
             "the other's; patch q, k or v, or leave such items out"
         )
-    positions = torch.tensor([row.source_positions for row in batch.rows], device=batch.tokens.device)
+    positions = sent(np.array([row.source_positions for row in batch.rows]), batch.tokens.device)
     rows = torch.arange(len(positions), device=positions.device)[:, None]
     aligned = {name: each[rows, positions.clamp(min=0)] for name, each in found.items()}
     for each in aligned.values():

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from interp.claims.rules import ORDER
 from interp.errors import InputError
@@ -33,23 +34,23 @@ NO_NUMBERS = (
 def run_patterns(
     model: Any, tokens: Tokens, take: Callable[[int, Pattern], None], layers: Iterable[int] | None = None
 ) -> None:
-    """Run rows of tokens, and give `take` layers (all of them, if None) and their patterns, in 32 bits or more."""
+    """Run rows of tokens, and give `take` layers (all of them, if None) and their patterns, in 32 bits or more.
+
+    Refused, once all is taken, where one is no number: a GPU is waited for once.
+    """
     chosen = range(model.cfg.n_layers) if layers is None else layers
+    sums = list[Tensor]()
 
     def give(layer: int, pattern: Pattern) -> None:
-        take(layer, checked(pattern))
+        # A sum is no number if a summand is none, and costs less than looking at each.
+        sums.append(pattern.sum(dtype=torch.float32))
+        take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
 
     readers = {Site("pattern", layer).hook_name: partial(give, layer) for layer in chosen}
     with torch.inference_mode():
         listen(model, tokens, readers)
-
-
-def checked(pattern: Pattern) -> Pattern:
-    """In 32 bits or more; anything else than numbers is refused."""
-    # A sum is no number if a summand is none, and costs less than looking at each.
-    if not bool(torch.isfinite(pattern.sum(dtype=torch.float32))):
-        raise InputError(NO_NUMBERS)
-    return pattern.to(torch.promote_types(pattern.dtype, torch.float32))
+        if not bool(torch.isfinite(torch.stack(sums)).all()):
+            raise InputError(NO_NUMBERS)
 
 
 def query_attention(model: Any, examples: Sequence[EncodedExample]) -> Float[np.ndarray, "example cell key_pos"]:
@@ -70,21 +71,28 @@ class KeptQueries:
     def __init__(self, model: Any, examples: Sequence[EncodedExample]):
         n_keys = 1 + max((query_of(each) for each in examples if each.query is not None), default=0)
         self._weights = np.zeros((len(examples), model.cfg.n_layers, model.cfg.n_heads, n_keys))
+        self._layers = list[Tensor]()  # of the batch that is run
 
     def weights(self) -> Float[np.ndarray, "example cell key_pos"]:
-        """Of all heads of all layers, in order."""
+        """Of all heads of all layers, in order. Raises InputError where one is not a number."""
+        if not np.isfinite(self._weights).all():
+            raise InputError(NO_NUMBERS)
         n_examples, n_layers, n_heads, n_keys = self._weights.shape
         return self._weights.reshape(n_examples, n_layers * n_heads, n_keys)
 
     def take(self, batch: Batch, layer: int, pattern: Pattern) -> None:
-        """Keep them of a batch whose rows have the numbers of their examples."""
-        known = ((at, row.encoded.query) for at, row in enumerate(batch.rows))
-        asking = {at: query for at, query in known if query is not None and query < pattern.shape[-2]}
-        rows, queries = (sent(np.array([*each], dtype=int), pattern.device) for each in (asking, asking.values()))
-        chosen = pattern[rows, :, queries]
-        width = min(chosen.shape[-1], self._weights.shape[-1])
-        into = [batch.rows[at].example for at in asking]
-        self._weights[into, layer, :, :width] = chosen[..., :width].float().cpu().numpy()
+        """Keep them of a batch whose rows have the numbers of their examples; its layers come in order."""
+        if layer == 0:
+            known = ((at, row.encoded.query) for at, row in enumerate(batch.rows))
+            self._asking = {at: query for at, query in known if query is not None and query < pattern.shape[-2]}
+            self._at = sent(np.array([*self._asking.items()], dtype=int).reshape(-1, 2), pattern.device)
+            self._layers.clear()
+        rows, queries = self._at.T
+        width = min(pattern.shape[-1], self._weights.shape[-1])
+        self._layers.append(pattern[rows, :, queries, :width].float())
+        if len(self._layers) == self._weights.shape[1]:
+            into = [batch.rows[at].example for at in self._asking]
+            self._weights[into, :, :, :width] = torch.stack(self._layers, dim=1).cpu().numpy()
 
 
 def patterns(

@@ -36,7 +36,7 @@ from interp.interventions.rows import Batch, Row, example_labels, read_source, t
 from interp.interventions.sweep import Cell
 from interp.methods.grid import Grid, as_grid, patch_cells
 from interp.methods.task_arguments import as_pairs
-from interp.model.devices import documented
+from interp.model.devices import documented, sent
 from interp.model.provenance import model_provenance
 from interp.model.sites import SITES
 from interp.options import AttributeOptions
@@ -191,10 +191,11 @@ def _way(
         _, found = run.gradients(torch.lerp(here[EMBEDDED], there[EMBEDDED], share))
         steep = {name: steep.get(name, 0) + weight * gradient for name, gradient in found.items()}
     # Where nothing of the source corresponds, nothing can be patched, and no cell is about it.
-    known = torch.tensor([row.source_positions for row in batch.rows], device=batch.tokens.device) >= 0
+    known = np.array([row.source_positions for row in batch.rows]) >= 0
     apart = {name: there[name] - x for name, x in here.items()}
     if not known.all():
-        apart = {name: x.where(known.reshape(*known.shape, *[1] * (x.ndim - 2)), 0) for name, x in apart.items()}
+        kept = sent(known, batch.tokens.device)
+        apart = {name: x.where(kept.reshape(*known.shape, *[1] * (x.ndim - 2)), 0) for name, x in apart.items()}
     return apart, steep
 
 

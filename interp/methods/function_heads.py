@@ -27,7 +27,7 @@ from interp.claims.bootstrap import cluster_bootstrap
 from interp.claims.units import ClusterTable
 from interp.errors import InputError
 from interp.methods.attention_maps import run_patterns
-from interp.model.devices import documented, place_of
+from interp.model.devices import documented, place_of, sent
 from interp.model.positions import looks_back_only
 from interp.model.provenance import model_provenance
 from interp.residual.collecting import batched
@@ -95,13 +95,15 @@ def function_heads(
     sums = np.zeros((len(given), len(FUNCTIONS), *shape))
     counts, chances = np.zeros((len(given), len(FUNCTIONS))), np.zeros((len(given), len(FUNCTIONS)))
     for numbers in batched(range(len(given)), given.__getitem__):
-        tokens = torch.tensor([given[number] for number in numbers], device=place_of(model)[0])
+        tokens = sent(np.array([given[number] for number in numbers]), place_of(model)[0])
         masks = function_masks(tokens)
         length = tokens.shape[1]
         visible = torch.arange(1, length + 1, device=tokens.device) if looks_back_only(model) else length
-        counts[numbers] = masks.any(-1).sum(-1).T.cpu().numpy()
-        chances[numbers] = (masks.sum(-1) / visible).sum(-1).T.cpu().numpy()
-        run_patterns(model, tokens, partial(_add, masks, sums, numbers))
+        of_rows = masks.any(-1).sum(-1), (masks.sum(-1) / visible).sum(-1)
+        own = torch.zeros(len(numbers), len(FUNCTIONS), *shape, dtype=torch.float64, device=tokens.device)
+        run_patterns(model, tokens, partial(_add, masks, own))
+        sums[numbers] = own.cpu().numpy()
+        counts[numbers], chances[numbers] = torch.stack(of_rows).mT.cpu().numpy()
     text = "random tokens said twice" if rows is None else "given"
     how = {**model_provenance(model), "rows": text, "n_rows": len(given), "seed": seed, "shape": shape}
     return _tabulate(sums, counts, chances, how)
@@ -133,25 +135,23 @@ def repeated(model: Any, n_rows: int, seed: int) -> list[tuple[int, ...]]:
 def function_masks(tokens: Tokens) -> Bool[Tensor, "function batch query_pos key_pos"]:
     """Where each function looks, in the order of ``FUNCTIONS``."""
     batch, length = tokens.shape
-    query, key = torch.arange(length)[:, None], torch.arange(length)[None]
-    earlier = (key < query).to(tokens.device)
-    same = (tokens[:, :, None] == tokens[:, None, :]) & earlier
+    place = torch.arange(length, device=tokens.device)
+    query, key = place[:, None], place[None]
+    same = (tokens[:, :, None] == tokens[:, None, :]) & (key < query)
     after = torch.zeros_like(same)
     after[:, :, 1:] = same[:, :, :-1]
-    previous = (key == query - 1).to(tokens.device).expand(batch, -1, -1)
-    first = ((key == 0) & (query > 0)).to(tokens.device).expand(batch, -1, -1)
-    return torch.stack([previous, same, after & earlier, first])
+    previous, first = (each.expand(batch, -1, -1) for each in (key == query - 1, (key == 0) & (query > 0)))
+    return torch.stack([previous, same, after & (key < query), first])
 
 
 def _add(
     masks: Bool[Tensor, "function batch query_pos key_pos"],
-    into: np.ndarray,
-    numbers: list[int],
+    into: Float[Tensor, "batch function layer head"],
     layer: int,
     pattern: Pattern,
 ) -> None:
     for function, mask in enumerate(masks):
-        into[numbers, function, layer] = (pattern * mask[:, None]).sum((-1, -2)).double().cpu().numpy()
+        into[:, function, layer] = (pattern * mask[:, None]).sum((-1, -2))
 
 
 def _tabulate(

@@ -38,7 +38,7 @@ from interp.methods.ablation import measure
 from interp.methods.patching import PatchResult
 from interp.methods.paths import Node, Path, mlp_nodes, parse_path
 from interp.methods.task_arguments import as_pairs
-from interp.model.devices import documented
+from interp.model.devices import documented, sent
 from interp.model.loading.bridge import require_ours
 from interp.model.positions import places_of
 from interp.model.sites import Site
@@ -314,7 +314,7 @@ def path_estimates(
     rows, total = task_rows(name_of(task.metric), task.units, "denoise"), np.zeros(len(paths))
     for batch, run in differentiable_runs(model, rows, task.metric, points, memory_budget):
         _, steep = run.gradients()
-        signs = torch.tensor([row.sign for row in batch.rows], device=batch.tokens.device)
+        signs = sent(np.array([row.sign for row in batch.rows]), batch.tokens.device)
         for start, numbers in starts.items():
             with torch.inference_mode():
                 change = _written(start[-1], [start], runs, batch)

@@ -133,19 +133,11 @@ def _require_tokens_of(tokenizer: Any, task: Task) -> None:
             )
 
 
-def as_predicted(
-    task: Task | str,
-    model: Any,
-    *,
-    n: int | None,
-    seed: int,
-    metric: AskedMetric | None = None,
-    **how: Any,
-) -> Task:
+def as_predicted(task: Task | str, model: Any, *, metric: AskedMetric | None = None, **how: Any) -> Task:
     """``as_task``, for who measures by `metric` what the model predicts."""
     if isinstance(task, str) and hasattr(model, "cfg"):  # before it is encoded, which may fail for other reasons
         require_prediction(model, task, metric)
-    given = as_task(task, model, n=n, seed=seed, metric=metric, **how)
+    given = as_task(task, model, metric=metric, **how)
     require_prediction(model, given, metric)
     return given
 

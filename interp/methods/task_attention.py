@@ -32,7 +32,7 @@ from interp.interventions.provenance import task_provenance
 from interp.interventions.rows import Batch, Row, example_labels
 from interp.interventions.sweep import Progress
 from interp.methods.attention_baselines import Baseline, Keys, is_in_the_prompt, is_testable, marked, toughest
-from interp.methods.attention_maps import KeptQueries, checked, query_attention
+from interp.methods.attention_maps import KeptQueries, query_attention
 from interp.methods.task_arguments import as_task
 from interp.model.devices import documented
 from interp.model.provenance import model_provenance
@@ -152,7 +152,7 @@ class ReferenceAttention:
             self.readers = {Site("pattern", layer): partial(self._take, layer) for layer in range(model.cfg.n_layers)}
 
     def _take(self, layer: int, batch: Batch, pattern: Pattern) -> None:
-        self._kept.take(batch, layer, checked(pattern))
+        self._kept.take(batch, layer, pattern)
 
     def of(self, fold: int) -> Float[np.ndarray, "example cell key_pos"] | None:
         """Of the testable examples of one set; None where nothing was taken."""

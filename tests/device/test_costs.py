@@ -34,10 +34,10 @@ BOUNDS = {  # launches, waits, bytes beside the model
     "ablate, positional_mean": (2_050, 8, 93.1e6),
     "patch z": (2_200, 13, 72.6e6),
     "patch resid_pre by pos": (3_900, 13, 49.4e6),
-    "attend": (3_500, 107, 0.928e6),
+    "attend": (3_350, 69, 0.928e6),
     "probe": (1_950, 211, 6.98e6),
     "erase": (18_100, 247, 31.2e6),
-    "heads": (28_800, 775, 43.2e6),
+    "heads": (28_000, 590, 43.2e6),
 }
 
 
