@@ -253,5 +253,5 @@ def read_source(model: Any, batch: Batch, hook_names: Iterable[str]) -> Mapping[
     rows = torch.arange(len(positions), device=positions.device)[:, None]
     aligned = {name: each[rows, positions.clamp(min=0)] for name, each in found.items()}
     for each in aligned.values():
-        each[positions < 0] = torch.nan
+        each.masked_fill_((positions < 0).view(*positions.shape, *[1] * (each.ndim - 2)), torch.nan)
     return aligned

@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from interp.model.config import TransformerConfig
+from interp.model.devices import sent
 from interp.shapes import Tokens
 
 SeenMask = Bool[Tensor, "batch key_pos"]
@@ -247,7 +248,7 @@ class Alibi(NoOffsets):
         return torch.cat([_slopes(power), _slopes(2 * power)[::2][: self.n_heads - power]])
 
     def _bias(self, places: Places, like: Tensor) -> AttentionScores:
-        slopes = self.slopes().to(like.device)[:, None, None]
+        slopes = sent(self.slopes().numpy(), like.device)[:, None, None]
         return -(slopes * places.distances().abs()[:, None]).to(like.dtype)
 
     def fused_mask(self, places: Places, like: Tensor) -> Tensor:

@@ -222,7 +222,7 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         logits = self.unembed(x)
         if return_type == "logits":
             return logits
-        loss = self.loss_fn(logits, tokens, mask, per_token=loss_per_token)
+        loss = self._loss(logits, tokens, mask, loss_per_token)
         return loss if return_type == "loss" else (logits, loss)
 
     @named_arguments
@@ -243,14 +243,18 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
         Raises:
             InputError: The model is bidirectional, there is no next token, or shapes do not fit.
         """
+        if logits.shape[:-1] != tokens.shape:
+            raise InputError(f"logits: expected shape {(*tokens.shape, 'd_vocab')}, got {tuple(logits.shape)}")
+        require_fit(tokens, n_ctx=tokens.shape[1], d_vocab=logits.shape[-1])
+        mask = as_padding_mask(attention_mask, tokens.to(logits.device))
+        return self._loss(logits, tokens.to(logits.device), mask, per_token)
+
+    def _loss(self, logits: Logits, tokens: Tokens, mask: PaddingMask, per_token: bool) -> Loss:
         if not self.config.causal:
             raise InputError(
                 "loss: each position of a bidirectional model sees the next token; there is none to predict"
             )
-        if logits.shape[:-1] != tokens.shape:
-            raise InputError(f"logits: expected shape {(*tokens.shape, 'd_vocab')}, got {tuple(logits.shape)}")
-        mask = as_padding_mask(attention_mask, tokens.to(logits.device))
-        return next_token_loss(logits, tokens.to(logits.device), mask, per_token=per_token)
+        return next_token_loss(logits, tokens, mask, per_token=per_token)
 
     def _blocks_before(self, stop: int | None) -> Sequence[Block]:
         n = self.config.n_layers

@@ -44,6 +44,8 @@ def read(
         if isinstance(model, HookedTransformer):
             found = dict[str, Tensor]()
             listen(model, tokens, {name: partial(_keep, found, name, device) for name in names})
+            if device is not None and tokens.device.type == "cuda":
+                torch.cuda.current_stream(tokens.device).synchronize()  # all is there
         else:
             _, found = model.run_with_cache(tokens, names_filter=names, device=device)
     require_run(names, found)
@@ -51,7 +53,7 @@ def read(
 
 
 def _keep(found: dict[str, Tensor], name: str, device: torch.device | None, activation: Tensor) -> None:
-    found[name] = activation.to(device)
+    found[name] = activation.to(device, non_blocking=True)
 
 
 Reader = Callable[[Tensor], None]

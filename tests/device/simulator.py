@@ -472,6 +472,16 @@ class Event:
         LOG.wait("an event")
 
 
+class Stream:
+    """The only one of a device."""
+
+    def record_event(self):
+        return Event()
+
+    def synchronize(self):
+        LOG.wait("a stream")
+
+
 class SimulatedCuda:
     """While it is entered, GPUs are there."""
 
@@ -517,7 +527,7 @@ class SimulatedCuda:
             self._current = device if isinstance(device, int) else torch.device(device).index or 0
 
         return {
-            "current_stream": lambda device=None: types.SimpleNamespace(record_event=Event),
+            "current_stream": lambda device=None: Stream(),
             "is_available": lambda: True,
             "device_count": lambda: self._devices,
             "current_device": lambda: self._current,

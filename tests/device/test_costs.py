@@ -5,6 +5,7 @@ until the host has caught up. The model of 12 layers and 12 heads has GPT-2 smal
 neither depends. Bounds are a tenth above what is counted, or less.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -89,10 +90,27 @@ def test_a_cell_of_a_sweep(calls):
     assert launches / 144 <= 20
 
 
+def margin(logits, example):
+    return logits[example.right[0]] - logits[example.wrong[0]]
+
+
+EXPERTS = {"n_experts": 8, "n_active_experts": 2, "gated": True}
+
+
+@pytest.mark.parametrize(
+    ("fields", "metric", "more"),
+    [
+        ({}, "logit_difference", 0),
+        ({"positions": "alibi"}, "logit_difference", 0),
+        (EXPERTS, "logit_difference", 8),  # in each layer how many tokens each expert has, and which
+        ({}, margin, 1),  # which examples it is asked of
+    ],
+    ids=["learned positions", "ALiBi", "experts", "a metric of one's own"],
+)
 @pytest.mark.parametrize("tokens", [288, 2**17])
-def test_a_chunk_is_waited_for_once(monkeypatch, tokens):
+def test_a_chunk_is_waited_for_once(monkeypatch, tokens, fields, metric, more):
     """The scores of the one before, while it runs."""
-    narrow = random_model(n_layers=4, dtype=torch.float32).to("cuda")
+    narrow = random_model(n_layers=4, **fields, dtype=torch.float32).to("cuda")
     task, seen = random_task(0, lengths=(6,) * 8), []
     monkeypatch.setitem(plan.TOKENS_AT_ONCE, "cuda", tokens)
     monkeypatch.setattr(plan, "LEAST_AT_ONCE", tokens)
@@ -105,10 +123,22 @@ def test_a_chunk_is_waited_for_once(monkeypatch, tokens):
         seen.append((LOG.n_waits - before, len(list(chunks))))
 
     monkeypatch.setattr(Engine, "measure", counted)
-    interp.ablate(narrow, task, replacement="zero")
+    interp.ablate(narrow, task, replacement="zero", metric=metric)
     ((n_waits, n_chunks),) = seen
-    assert n_waits == n_chunks
+    assert n_chunks <= n_waits <= n_chunks * (1 + more)
     assert (n_chunks > 2) == (tokens == 288)
+
+
+def test_a_base_run_that_is_off_loaded_is_waited_for_once():
+    """Not each of its activations, on the way out or in."""
+    model = random_model(n_layers=8, dtype=torch.float32).to("cuda")
+    task = random_task(0, lengths=(6,) * 4)
+    LOG.clear()
+    found = interp.ablate(model, task, replacement="zero", memory_budget=18_000)
+    assert found.provenance["offloaded"]
+    copies = Counter(place for (reason, place), n in LOG.waits.items() if "copy" in reason for _ in range(n))
+    assert not any("collecting" in each or "base_run" in each for each in copies)
+    assert sum(n for (_, place), n in LOG.waits.items() if "collecting" in place) == found.provenance["batches"]
 
 
 LLAMA = {"positions": "rotary", "d_head": 4, "normalization": "RMS", "gated": True, "n_kv_heads": 2}

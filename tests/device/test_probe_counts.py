@@ -1,6 +1,7 @@
 """Probes of a model on a GPU: few are fitted on the CPU, and more in steps that the host does not wait for."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -113,6 +114,33 @@ def test_ten_epochs_have_two_waits(separated, most_epochs):
     LOG.clear()
     assert mlp.fit_mlp(*separated, most_epochs=most_epochs).n_epochs == most_epochs
     assert LOG.n_waits == 4 + 2 * most_epochs / 10  # orders and who is left; beside folds, first weights, who decides
+
+
+@pytest.mark.parametrize(("width", "n_classes"), [(16, 2), (64, 3)])
+@pytest.mark.parametrize("kind", ["logistic", "ridge", "lda", "mlp"])
+def test_fits_take_what_they_are_given(monkeypatch, kind, width, n_classes):
+    """And what they are expected to take is not far from it: else fewer would be fitted together than could be."""
+    budget, seen = 12 << 20, []
+    fit = cross_fitting.fit
+
+    def watched(*asked):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        found = fit(*asked)
+        seen.append(torch.cuda.max_memory_allocated() - before)
+        return found
+
+    monkeypatch.setattr(cross_fitting, "fit", watched)
+    monkeypatch.setitem(cross_fitting.SOLVERS, "mlp", partial(mlp.fit_mlp, most_epochs=2))
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 400, width, dtype=torch.float64, generator=generator)
+    y = x[0, :, 0] if kind == "ridge" else torch.arange(400) % n_classes
+    target, atom = Target(y, 0 if kind == "ridge" else n_classes), torch.arange(400) % 10
+    masks = torch.rand(60, 10, generator=generator) < 0.8
+    here = (x.to("cuda"), target.to(torch.device("cuda")), atom.to("cuda"), masks.to("cuda"))
+    numbers, *_ = next(fitted(kind, *here, PENALTIES, budget))
+    assert 0.2 * budget < seen[0] <= budget
+    assert 1 < len(numbers) < 60
 
 
 def test_a_gpu_s_budget_is_larger(separated, monkeypatch):

@@ -1,6 +1,7 @@
 """The settings of torch that change bits: found whatever name set them, and taken on by another process."""
 
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -22,6 +23,7 @@ def before():
     set_arithmetic(found)
 
 
+VARIABLE = "TORCH_CUDNN_SDPA_DEPRIORITIZED"
 CHANGES = {
     "older name": lambda: torch.set_float32_matmul_precision("medium"),
     "products on the device": partial(setattr, torch.backends.cuda.matmul, "allow_tf32", True),
@@ -53,3 +55,14 @@ def test_another_process_computes_in_it_too():
     )
     told = subprocess.run([sys.executable, "-c", code, json.dumps(arithmetic())], capture_output=True, check=True)
     assert json.loads(told.stdout) == arithmetic()
+
+
+@pytest.mark.parametrize("asked", [None, "0"])
+def test_cudnn_s_attention_which_plans_each_shape_anew_is_not_preferred(asked):
+    """Unless somebody says otherwise."""
+    environment = {**os.environ, **({} if asked is None else {VARIABLE: asked})}
+    if asked is None:
+        environment.pop(VARIABLE, None)
+    script = f"import os, interp.model.attention; print(os.environ[{VARIABLE!r}])"
+    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == (asked or "1")

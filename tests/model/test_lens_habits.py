@@ -260,6 +260,8 @@ class TestForward:
             model.loss_fn(logits[:, :-1], tokens)
         with pytest.raises(InputError, match=r"tokens: expected .*, got 'The keys"):
             model.loss_fn(logits, TEXT)
+        with pytest.raises(InputError, match=r"token ids: expected 0 to \d+, got 0 to 100000"):
+            model.loss_fn(logits, tokens.where(tokens != tokens[0, 1], 100_000))
 
     def test_an_edit_of_the_position_embedding_stays_in_its_run(self, model):
         before = model.W_pos.detach().clone()

@@ -306,8 +306,12 @@ class NoRoomError(InterpError):
     """A batch on which memory does not hold the unchanged run, or one cell; asked again, it may."""
 
 
-NO_MEMORY = ("allocate memory", "could not create a primitive", "could not create a memory object")
-"""What PyTorch's allocator says, and oneDNN, whose products take memory of their own."""
+NO_MEMORY = (
+    *("allocate memory", "could not create a primitive", "could not create a memory object"),
+    *("CUDA error: out of memory", "_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED"),
+)
+"""What PyTorch's allocator of the host's memory says, and oneDNN, CUDA and its libraries, which take some of their own.
+"""
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -256,6 +256,7 @@ class Engine:
         if len(strands) == 1:
             raise self._no_room("one cell on", base.batch) from failed
         self.halvings += 1  # what the failed run held is gone by now
+        torch.cuda.empty_cache()  # so that CUDA's libraries, too, find it
         half = len(strands) // 2
         return [*self._begun(strands[:half], base, classifier), *self._begun(strands[half:], base, classifier)]
 

@@ -38,7 +38,7 @@ from interp.errors import InputError
 from interp.interventions.engine.plan import budget_of
 from interp.methods.probes.data import ByStrength, Scores, Target, own_of
 from interp.methods.probes.linear import ROUNDING, Examples, LinearProbes, Problems, fit_lda, fit_logistic, fit_ridge
-from interp.methods.probes.mlp import MLPProbes, fit_mlp
+from interp.methods.probes.mlp import BATCH, HIDDEN, MLPProbes, fit_mlp
 from interp.options import ProbeKind
 
 
@@ -174,7 +174,7 @@ def _penalties(kind: ProbeKind, x: Examples, problems: Problems) -> Float[Tensor
 
 BYTES_AT_ONCE = 256 << 20
 """That probes which are fitted together take on a CPU, unless a budget says less; on a GPU it is a sweep's budget."""
-OF_EXAMPLES, OF_FEATURES = 6, 6
+OF_EXAMPLES, OF_FEATURES = 7, 6
 """How many tensors a fit holds with a number for each probe and example, and for each probe and two features."""
 PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 
@@ -266,8 +266,7 @@ def fitted(
     if kind in ("logistic", "ridge") and width > x.shape[1]:
         x = x @ torch.linalg.qr(x.mT).Q
         penalties = penalties * x.shape[2] / width  # shares of the variance of one feature
-    squares = 0 if kind == "mlp" else OF_FEATURES * (x.shape[2] + 1) ** 2
-    each = len(x) * n * x.element_size() * (OF_EXAMPLES * x.shape[1] * target.n_columns + squares)
+    each = len(x) * n * x.element_size() * _held(kind, x, target)
     size = max(1, min(most_bytes(x.device), memory_budget or most_bytes(x.device)) // each)
     for start in range(0, len(masks), size):
         problems = problems_of(atom, masks[start : start + size], penalties)
@@ -276,3 +275,13 @@ def fitted(
         n_trained = problems.mask().sum(dim=0)
         found = target.squared_error(scores) if kind == "ridge" else target.log_loss(scores, n_trained)
         yield range(start, start + problems.n // n), probes, scores, found.unflatten(2, (-1, n))
+
+
+def _held(kind: ProbeKind, x: Examples, target: Target) -> int:
+    """How many numbers a fit holds for each probe."""
+    n_examples, width, n_columns = *x.shape[1:], target.n_columns
+    of_examples = OF_EXAMPLES * n_examples * n_columns
+    if kind != "mlp":
+        return of_examples + OF_FEATURES * (width + 1) ** 2
+    # Its weights with their moments and gradients, and a batch on its way through it; of half as many bits.
+    return of_examples + (8 * (width + n_columns) * HIDDEN + min(n_examples, BATCH) * (2 * width + 3 * HIDDEN)) // 2

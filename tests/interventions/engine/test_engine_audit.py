@@ -211,6 +211,7 @@ class TestAudit:
         assert heads(model).run(model, task, plainly=True).provenance["audit"] is None
 
 
+@pytest.mark.unchecked  # a wrong type is a fault that the audit itself is to find
 class TestPlantedFaults:
     """``python tests/interventions/engine/planted_faults.py`` prints the rates, of more sweeps."""
 

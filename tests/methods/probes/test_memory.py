@@ -63,6 +63,6 @@ def test_wide_features_are_fitted_on_several_threads():
 def test_wide_features_are_fitted_a_few_training_sets_at_a_time():
     """Five strengths of a training set hold 30 tables of features by features, at each of two cells."""
     x, target, atom, masks = problem(30)
-    tables = 2 * 5 * 6 * 31**2 * 8 + 2 * 5 * 6 * N * 8
+    tables = 2 * 5 * 6 * 31**2 * 8 + 2 * 5 * 7 * N * 8
     sizes = [len(numbers) for numbers, *_ in fitted("logistic", x, target, atom, masks, PENALTIES, 2 * tables)]
     assert sizes == [2, 2, 1]
