@@ -49,7 +49,7 @@ def run_patterns(
     readers = {Site("pattern", layer).hook_name: partial(give, layer) for layer in chosen}
     with torch.inference_mode():
         listen(model, tokens, readers)
-        if not bool(torch.isfinite(torch.stack(sums)).all()):
+        if sums and not bool(torch.isfinite(torch.stack(sums)).all()):
             raise InputError(NO_NUMBERS)
 
 

@@ -116,11 +116,11 @@ def test_ten_epochs_have_two_waits(separated, most_epochs):
     assert LOG.n_waits == 4 + 2 * most_epochs / 10  # orders and who is left; beside folds, first weights, who decides
 
 
-@pytest.mark.parametrize(("width", "n_classes"), [(16, 2), (64, 3)])
+@pytest.mark.parametrize(("width", "n_classes"), [(16, 2), (64, 3), (200, 2)])
 @pytest.mark.parametrize("kind", ["logistic", "ridge", "lda", "mlp"])
 def test_fits_take_what_they_are_given(monkeypatch, kind, width, n_classes):
     """And what they are expected to take is not far from it: else fewer would be fitted together than could be."""
-    budget, seen = 12 << 20, []
+    budget, seen = 12 << 20 if width < 100 else 100 << 20, []
     fit = cross_fitting.fit
 
     def watched(*asked):

@@ -280,8 +280,9 @@ def fitted(
 def _held(kind: ProbeKind, x: Examples, target: Target) -> int:
     """How many numbers a fit holds for each probe."""
     n_examples, width, n_columns = *x.shape[1:], target.n_columns
-    of_examples = OF_EXAMPLES * n_examples * n_columns
+    of_examples, squares = OF_EXAMPLES * n_examples * n_columns, OF_FEATURES * (width + 1) ** 2
     if kind != "mlp":
-        return of_examples + OF_FEATURES * (width + 1) ** 2
-    # Its weights with their moments and gradients, and a batch on its way through it; of half as many bits.
-    return of_examples + (8 * (width + n_columns) * HIDDEN + min(n_examples, BATCH) * (2 * width + 3 * HIDDEN)) // 2
+        return of_examples + squares
+    # Its weights with their moments and gradients, and a batch on its way through it, of half as many bits.
+    network = 8 * (width + n_columns) * HIDDEN + min(n_examples, BATCH) * (2 * width + 3 * HIDDEN)
+    return of_examples + max(squares, network // 2)
