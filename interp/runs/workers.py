@@ -104,6 +104,7 @@ SHARED = Path("/dev/shm")  # noqa: S108
 """The file system of shared memory, where it is one."""
 # A fork of this process would inherit torch's threads; on Linux one that computes nothing is begun, and forks instead.
 _CONTEXT = get_context("forkserver") if sys.platform == "linux" else get_context("spawn")
+_ASKER = os.getpid()  # it forks for this process alone, and for none that was forked from here
 
 
 @dataclass(frozen=True)
@@ -233,8 +234,9 @@ class Workers:
         gpu = _gpu(self._gpu + slot)
         environment = {**os.environ, **({} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu})}
         known = (there, of_work, self._terms, self._script, environment)
-        process = _CONTEXT.Process(target=_work, args=known, daemon=True)
-        _CONTEXT.set_forkserver_preload([name for name in sys.modules if name.startswith("interp.")])
+        context = _CONTEXT if os.getpid() == _ASKER else get_context("spawn")
+        process = context.Process(target=_work, args=known, daemon=True)
+        context.set_forkserver_preload([name for name in sys.modules if name.startswith("interp.")])
         with _without_script():
             process.start()
         there.close()

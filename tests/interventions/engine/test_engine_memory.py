@@ -104,7 +104,7 @@ def measured(*case):
 hash_of_weights, provenance.weights_hash = provenance.weights_hash, lambda model: "not of interest"
 cases = json.loads(sys.argv[1])
 for case in cases:
-    sweep(*case)  # from here on the libraries hold what they keep for themselves: oneDNN, code for each shape of a product
+    sweep(*case)  # from here on the libraries hold what they keep: oneDNN, code for each shape of a product
 found = [measured(*case) for case in cases]
 provenance.weights_hash = hash_of_weights
 found.append(measured(*cases[0][:3], 1, 50))
