@@ -125,11 +125,9 @@ class MetricFunction:
 
     def score(self, last: Logits, examples: Sequence[EncodedExample]) -> Float[Tensor, " batch"]:
         """Its number for each row."""
-        values = [self.function(logits, example) for logits, example in zip(last, examples, strict=True)]
-        if all(isinstance(each, Tensor) and each.numel() == 1 and not each.is_complex() for each in values):
-            return torch.stack([each.detach().reshape(()).double() for each in values]).to(last.device)
         found = []
-        for value, example in zip(values, examples, strict=True):
+        for logits, example in zip(last, examples, strict=True):
+            value = self.function(logits, example)
             try:
                 found.append(float(value))
             except (TypeError, ValueError) as error:

@@ -22,7 +22,7 @@ from interp.interventions.rows import Batch, Row, batches
 from interp.methods.attention_baselines import is_testable, query_of
 from interp.model.devices import sent
 from interp.model.sites import Site
-from interp.residual.collecting import listen
+from interp.residual.collecting import listen, require_run
 from interp.shapes import Pattern, Tokens
 from interp.tasks.task import EncodedExample, Task
 
@@ -39,17 +39,18 @@ def run_patterns(
     Refused, once all is taken, where one is no number: a GPU is waited for once.
     """
     chosen = range(model.cfg.n_layers) if layers is None else layers
-    sums = list[Tensor]()
+    sums = dict[str, Tensor]()
 
     def give(layer: int, pattern: Pattern) -> None:
         # A sum is no number if a summand is none, and costs less than looking at each.
-        sums.append(pattern.sum(dtype=torch.float32))
+        sums[Site("pattern", layer).hook_name] = pattern.sum(dtype=torch.float32)
         take(layer, pattern.to(torch.promote_types(pattern.dtype, torch.float32)))
 
     readers = {Site("pattern", layer).hook_name: partial(give, layer) for layer in chosen}
     with torch.inference_mode():
         listen(model, tokens, readers)
-        if sums and not bool(torch.isfinite(torch.stack(sums)).all()):
+        require_run(readers, sums)
+        if sums and not bool(torch.isfinite(torch.stack([*sums.values()])).all()):
             raise InputError(NO_NUMBERS)
 
 
@@ -71,7 +72,8 @@ class KeptQueries:
     def __init__(self, model: Any, examples: Sequence[EncodedExample]):
         n_keys = 1 + max((query_of(each) for each in examples if each.query is not None), default=0)
         self._weights = np.zeros((len(examples), model.cfg.n_layers, model.cfg.n_heads, n_keys))
-        self._layers = list[Tensor]()  # of the batch that is run
+        self._batch: Batch | None = None  # that is run, and what is kept of its layers
+        self._layers = dict[int, Tensor]()
 
     def weights(self) -> Float[np.ndarray, "example cell key_pos"]:
         """Of all heads of all layers, in order. Raises InputError where one is not a number."""
@@ -81,18 +83,19 @@ class KeptQueries:
         return self._weights.reshape(n_examples, n_layers * n_heads, n_keys)
 
     def take(self, batch: Batch, layer: int, pattern: Pattern) -> None:
-        """Keep them of a batch whose rows have the numbers of their examples; its layers come in order."""
-        if layer == 0:
+        """Keep them of a batch whose rows have the numbers of their examples, once all layers are there."""
+        if batch is not self._batch:
             known = ((at, row.encoded.query) for at, row in enumerate(batch.rows))
             self._asking = {at: query for at, query in known if query is not None and query < pattern.shape[-2]}
             self._at = sent(np.array([*self._asking.items()], dtype=int).reshape(-1, 2), pattern.device)
-            self._layers.clear()
+            self._batch, self._layers = batch, {}
         rows, queries = self._at.T
         width = min(pattern.shape[-1], self._weights.shape[-1])
-        self._layers.append(pattern[rows, :, queries, :width].float())
+        self._layers[layer] = pattern[rows, :, queries, :width].float()
         if len(self._layers) == self._weights.shape[1]:
             into = [batch.rows[at].example for at in self._asking]
-            self._weights[into, :, :, :width] = torch.stack(self._layers, dim=1).cpu().numpy()
+            layers = [self._layers[each] for each in sorted(self._layers)]
+            self._weights[into, :, :, :width] = torch.stack(layers, dim=1).cpu().numpy()
 
 
 def patterns(

@@ -39,7 +39,7 @@ from interp.model.sites import Site
 from interp.tasks.example import Example
 from interp.tasks.task import EncodedExample
 
-GB, GPU = 10**9, torch.device("cuda")
+GB = 10**9
 SIZE, REPEATS = 1024, 5
 
 
@@ -54,7 +54,6 @@ class Hardware:
         reached: The share of these that a sweep reaches.
         budget: Bytes beside the weights that a sweep takes there at most, unless one prompt takes more.
         launch: Seconds that the host takes for a kernel; 0 where it computes itself.
-        device: Whose defaults the engine takes there.
     """
 
     name: str
@@ -63,7 +62,11 @@ class Hardware:
     reached: float
     budget: int = DEFAULT_BUDGET["cuda"]
     launch: float = 1e-5  # an assumption: what PyTorch takes for one that is launched from Python
-    device: torch.device = GPU
+
+    @property
+    def device(self) -> torch.device:
+        """Whose defaults the engine takes there."""
+        return torch.device("cuda" if self.launch else "cpu")
 
     def seconds(self, dtype: str, flops: int, launches: int) -> float:
         """Of some operations, and of the kernels that they are."""
@@ -278,7 +281,7 @@ def this_cpu(threads: int = 1) -> Hardware:
         torch.set_num_threads(before)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     name = f"this CPU, {threads} thread{'s' * (threads > 1)}"
-    return Hardware(name, memory, flops, CPU_REACHED, DEFAULT_BUDGET["cpu"], 0.0, torch.device("cpu"))
+    return Hardware(name, memory, flops, CPU_REACHED, DEFAULT_BUDGET["cpu"], 0.0)
 
 
 def _measured(dtype: torch.dtype) -> float:

@@ -20,7 +20,7 @@ import torch
 from interp.arguments import P, R, named_arguments
 from interp.errors import ConfigError
 
-# cuDNN's attention, which PyTorch prefers on an H100, plans each shape anew for longer than a chunk of a sweep runs.
+# cuDNN's attention, which PyTorch prefers on an H100, plans each shape anew; hardly two chunks of a sweep share one.
 os.environ.setdefault("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}

@@ -241,13 +241,14 @@ class HookedTransformer(hooks.StrictHooks, GenerationMixin, StackedWeights, Hook
             One number, or ``[batch pos - 1]``.
 
         Raises:
-            InputError: The model is bidirectional, there is no next token, or shapes do not fit.
+            InputError: The model is bidirectional, there is no next token, or shapes or token ids do not fit.
         """
         if logits.shape[:-1] != tokens.shape:
             raise InputError(f"logits: expected shape {(*tokens.shape, 'd_vocab')}, got {tuple(logits.shape)}")
-        require_fit(tokens, n_ctx=tokens.shape[1], d_vocab=logits.shape[-1])
-        mask = as_padding_mask(attention_mask, tokens.to(logits.device))
-        return self._loss(logits, tokens.to(logits.device), mask, per_token)
+        tokens = tokens.to(logits.device)
+        mask = as_padding_mask(attention_mask, tokens)
+        require_fit(tokens.where(mask, 0), n_ctx=tokens.shape[1], d_vocab=logits.shape[-1])
+        return self._loss(logits, tokens, mask, per_token)
 
     def _loss(self, logits: Logits, tokens: Tokens, mask: PaddingMask, per_token: bool) -> Loss:
         if not self.config.causal:

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, spawn
+from multiprocessing import spawn
 from multiprocessing.connection import Connection, wait
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
@@ -102,9 +102,7 @@ MOST_DEATHS = 8
 """Of workers, one after the other, without a job that ended between."""
 SHARED = Path("/dev/shm")  # noqa: S108
 """The file system of shared memory, where it is one."""
-# A fork of this process would inherit torch's threads; on Linux one that computes nothing is begun, and forks instead.
-_CONTEXT = get_context("forkserver") if sys.platform == "linux" else get_context("spawn")
-_ASKER = os.getpid()  # it forks for this process alone, and for none that was forked from here
+_CONTEXT = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
 
 
 @dataclass(frozen=True)
@@ -231,12 +229,8 @@ class Workers:
         here, there = _CONTEXT.Pipe()
         slot = min({*range(self._n)} - {each.slot for each in self._workers})
         of_work = (self._memory.name, self._spans)
-        gpu = _gpu(self._gpu + slot)
-        environment = {**os.environ, **({} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu})}
-        known = (there, of_work, self._terms, self._script, environment)
-        context = _CONTEXT if os.getpid() == _ASKER else get_context("spawn")
-        process = context.Process(target=_work, args=known, daemon=True)
-        context.set_forkserver_preload([name for name in sys.modules if name.startswith("interp.")])
+        known = (there, of_work, self._terms, self._script, _gpu(self._gpu + slot))
+        process = _CONTEXT.Process(target=_work, args=known, daemon=True)
         with _without_script():
             process.start()
         there.close()
@@ -330,17 +324,13 @@ def _gpu(number: int) -> str | None:
 
 
 def _work(
-    connection: Connection,
-    of_work: tuple[str, list[Span]],
-    terms: Terms,
-    script: Mapping[str, str],
-    environment: Mapping[str, str],
+    connection: Connection, of_work: tuple[str, list[Span]], terms: Terms, script: Mapping[str, str], gpu: str | None
 ) -> None:
     """What a worker does, until nobody is there to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asked
     Thread(target=_end_with_asker, daemon=True).start()
-    os.environ.clear()
-    os.environ.update(environment)  # as it is now where it was asked for, not when the first worker was begun
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     name, spans = of_work
     memory = SharedMemory(name=name)
     data, *buffers = (_bytes_of(memory)[begin:end] for begin, end in spans)

@@ -90,25 +90,20 @@ def test_a_cell_of_a_sweep(calls):
     assert launches / 144 <= 20
 
 
-def margin(logits, example):
-    return logits[example.right[0]] - logits[example.wrong[0]]
-
-
 EXPERTS = {"n_experts": 8, "n_active_experts": 2, "gated": True}
 
 
 @pytest.mark.parametrize(
-    ("fields", "metric", "more"),
+    ("fields", "more"),
     [
-        ({}, "logit_difference", 0),
-        ({"positions": "alibi"}, "logit_difference", 0),
-        (EXPERTS, "logit_difference", 8),  # in each layer how many tokens each expert has, and which
-        ({}, margin, 1),  # which examples it is asked of
+        ({}, 0),
+        ({"positions": "alibi"}, 0),
+        (EXPERTS, 8),  # in each layer how many tokens each expert has, and which
     ],
-    ids=["learned positions", "ALiBi", "experts", "a metric of one's own"],
+    ids=["learned positions", "ALiBi", "experts"],
 )
 @pytest.mark.parametrize("tokens", [288, 2**17])
-def test_a_chunk_is_waited_for_once(monkeypatch, tokens, fields, metric, more):
+def test_a_chunk_is_waited_for_once(monkeypatch, tokens, fields, more):
     """The scores of the one before, while it runs."""
     narrow = random_model(n_layers=4, **fields, dtype=torch.float32).to("cuda")
     task, seen = random_task(0, lengths=(6,) * 8), []
@@ -123,7 +118,7 @@ def test_a_chunk_is_waited_for_once(monkeypatch, tokens, fields, metric, more):
         seen.append((LOG.n_waits - before, len(list(chunks))))
 
     monkeypatch.setattr(Engine, "measure", counted)
-    interp.ablate(narrow, task, replacement="zero", metric=metric)
+    interp.ablate(narrow, task, replacement="zero")
     ((n_waits, n_chunks),) = seen
     assert n_chunks <= n_waits <= n_chunks * (1 + more)
     assert (n_chunks > 2) == (tokens == 288)

@@ -251,6 +251,7 @@ class TestForward:
             assert torch.equal(model.loss_fn(logits, tokens, mask), loss)
             each = model(tokens, return_type="loss", loss_per_token=True, attention_mask=mask)
             assert torch.equal(model.loss_fn(logits, tokens, mask, per_token=True).nan_to_num(), each.nan_to_num())
+            assert torch.equal(model.loss_fn(logits, tokens.where(mask.bool(), -100), mask), loss)
 
     @pytest.mark.unchecked
     def test_the_loss_of_logits_of_other_tokens(self, model):

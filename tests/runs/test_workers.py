@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import time
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -197,36 +196,3 @@ class Counting:
     def run(self, job):
         self.done += 1
         return self.done
-
-
-class Surroundings:
-    """Work that says in what it is done."""
-
-    def run(self, job):
-        return os.environ.get("ASKED"), os.getppid()
-
-
-def test_later_workers_have_the_environment_that_is_then(monkeypatch):
-    """And whoever forks them, with what is imported, is begun once."""
-    found = []
-    for value in ("before", "after"):
-        monkeypatch.setenv("ASKED", value)
-        found += [surroundings for _, surroundings in Processes(1).stream(Surroundings(), [0], threads=1)]
-    monkeypatch.delenv("ASKED")
-    found += [surroundings for _, surroundings in Processes(1).stream(Surroundings(), [0], threads=1)]
-    assert [each[0] for each in found] == ["before", "after", None]
-    if sys.platform == "linux":
-        assert len({parent for _, parent in found} | {os.getpid()}) == 2
-
-
-def test_a_process_that_was_forked_has_workers_of_its_own():
-    """After those of the one that it was forked from."""
-    assert list(Processes(1).stream(Surroundings(), [0], threads=1))
-    forked = get_context("fork").Process(target=_asking)
-    forked.start()
-    forked.join()
-    assert forked.exitcode == 0
-
-
-def _asking():
-    assert list(Processes(1).stream(Surroundings(), [0], threads=1))

@@ -308,7 +308,7 @@ class NoRoomError(InterpError):
 
 NO_MEMORY = (
     *("allocate memory", "could not create a primitive", "could not create a memory object"),
-    *("CUDA error: out of memory", "_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED"),
+    *("error: out of memory", "_STATUS_ALLOC_FAILED", "_STATUS_ALLOCATION_FAILED"),
 )
 """What PyTorch's allocator of the host's memory says, and oneDNN, CUDA and its libraries, which take some of their own.
 """

@@ -303,7 +303,7 @@ ERRORS = [
     RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to"),
     MemoryError(),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-    RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported at some other API call"),
+    RuntimeError("CUDA driver error: out of memory\nCUDA kernel errors might be reported at some other API call"),
 ]
 
 
