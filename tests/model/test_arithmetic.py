@@ -60,9 +60,8 @@ def test_another_process_computes_in_it_too():
 @pytest.mark.parametrize("asked", [None, "0"])
 def test_cudnn_s_attention_which_plans_each_shape_anew_is_not_preferred(asked):
     """Unless somebody says otherwise."""
-    environment = {**os.environ, **({} if asked is None else {VARIABLE: asked})}
-    if asked is None:
-        environment.pop(VARIABLE, None)
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment |= {} if asked is None else {VARIABLE: asked}
     script = f"import os, interp.model.attention; print(os.environ[{VARIABLE!r}])"
     found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == (asked or "1")
